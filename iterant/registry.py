@@ -1,8 +1,5 @@
 """Names to objects: ``task("mazes")``, ``find("net", "local-rule")``.
 
-    >>> task("mazes").spec.train_size
-    9
-
 A module is imported only when one of its names is looked up. A user-defined class needs no entry
 here: it is named ``module:Class``. Names come from callers and from files, and importing a module
 runs its code: `find` accepts ``module:Class`` only after `allow`, which is called where the caller

@@ -134,8 +134,7 @@ def train_missing(
         say(f"logs are in {sweep.work_path('NAME') / 'log'}")
         reason = run_local(
             sweep, list(by_name), launch, at_once=processes, on_end=ended,
-            time_for=lambda _: None if limit is None else limit - clock.elapsed - _TEST_SECONDS,
-            limit=None if limit is None else limit + _GRACE,
+            limit=None if limit is None else limit + _GRACE, reserve=_GRACE + _TEST_SECONDS,
         )  # fmt: skip
     if reason not in (None, "the time limit"):
         raise KeyboardInterrupt

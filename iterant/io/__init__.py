@@ -1,9 +1,5 @@
 """Files on disk: run folders, checkpoints, weights and results. Importing this imports no torch.
 
->>> run = RunFolder.create("runs/m0", config)      # a training run
->>> config, tensors = read_weights("runs/m0")      # its weights
->>> write_result("table-1", figures, seed=0)       # figures with their provenance
-
 files.py        atomic writes, JSON with a checksum, JSON lines, folder locks, one-line errors
 checkpoint.py   sets of tensors that are replaced as a whole; weights of a network
 run_folder.py   the folder of a training run, and the list of runs

@@ -1,9 +1,5 @@
 """Many runs: seeds × widths × α × recipes, here or on a cluster, from one file.
 
-    >>> plan = planned("widths", task="prefix-sums", seeds="0-4", grid={"width": [32, 64]})
-    >>> sweep(plan, out="runs/widths").counts
-    {'done': 10, 'running': 0, 'waiting': 0, 'failed': 0, 'left': 0}
-
     plan.py       the runs and tests of a sweep, from a TOML file or from Python
     folder.py     a sweep on disk, and the state of its runs: done, running, failed, left
     worker.py     the process of one run, and the pool of such processes on this machine

@@ -51,9 +51,6 @@ class Cluster:
     warning_seconds: int = 90
     """How long before its time limit a job gets the signal to save"""
 
-    def __post_init__(self) -> None:
-        _ = self.minutes  # check the time before anything is submitted
-
     @property
     def minutes(self) -> int:
         """The limit as Slurm counts it, rounded up; without one, a day."""

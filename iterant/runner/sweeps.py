@@ -1,6 +1,7 @@
 """Run a plan here or on a cluster, watch it, collect the result; train several seeds of a recipe.
 
-    >>> done = sweep("widths.toml", at_once=2)                      # here
+    >>> plan = planned("widths", task="prefix-sums", seeds="0-4", grid={"width": [32, 64]})
+    >>> done = sweep(plan, at_once=2)                               # here
     >>> done = sweep("widths.toml", on="slurm", cluster=Cluster(partition="gpu", gpus_per_node=1))
     >>> done.counts
     {'done': 10, 'running': 0, 'waiting': 0, 'failed': 0, 'left': 0}

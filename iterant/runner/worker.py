@@ -315,16 +315,15 @@ def run_local(
     *,
     at_once: int,
     limit: float | None = None,
-    time_for: Callable[[str], float | None] | None = None,
+    reserve: float = 0.0,
     on_end: Callable[[str, str], None] = lambda name, how: None,
 ) -> str | None:
     """Execute runs of a sweep in parallel; returns why it stopped before the end, or None.
 
     An interrupt lets the runs save; a second one kills them, and they lose what they did since
-    their last checkpoint. ``limit``: seconds for all runs together. ``time_for(name)`` is called
-    before a run starts and returns the seconds that it may train, 0 to skip it; by default, all
-    that are left. ``on_end(name, how)`` is called after each run, with the error if it failed. GPUs
-    are assigned in turn.
+    their last checkpoint. ``limit``: seconds for all runs together; a run may train until
+    ``reserve`` seconds before, and no longer begins then. ``on_end(name, how)`` is called after
+    each run, with the error if it failed. GPUs are assigned in turn.
     """
     slots: queue.SimpleQueue[int] = queue.SimpleQueue()
     for slot in range(at_once):
@@ -342,12 +341,11 @@ def run_local(
         def run_in_slot(name: str) -> str:
             slot = slots.get()
             try:
-                left = None if limit is None else limit - clock.elapsed
-                seconds = left if time_for is None else time_for(name)
-                if seconds is not None and seconds <= 0:
+                left = None if limit is None else limit - reserve - clock.elapsed
+                if left is not None and left <= 0:
                     return "no time left"
                 how = supervise(
-                    folder, name, launch, stop=stop, time_limit=seconds,
+                    folder, name, launch, stop=stop, time_limit=left,
                     environment=_visible_gpus(slot, launch),
                 )  # fmt: skip
                 return f"failed: {folder.failures(name).error}" if how == "failed" else how

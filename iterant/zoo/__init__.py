@@ -1,7 +1,5 @@
 """Trained networks: shipped weights by name, and runs or weights folders by path.
 
->>> net = iterant.load("runs/m0")
-
 loading.py   from a name or a path to a network
 weights/     the shipped weights, one folder per name
 cards.py     their training and test results

@@ -50,15 +50,15 @@ def _models(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(MODELS, model.key, model)
 
     def run_in_process(
-        folder: SweepFolder, names: list[str], launch: Launch, *, time_for: Any, on_end: Any,
-        **_: Any,
+        folder: SweepFolder, names: list[str], launch: Launch, *, limit: float | None,
+        reserve: float, on_end: Any, **_: Any,
     ) -> None:  # fmt: skip
+        left = None if limit is None else limit - reserve
         for name in names:
-            limit = time_for(name)
-            if limit is not None and limit <= 0:
+            if left is not None and left <= 0:
                 on_end(name, "no time left")
             else:
-                done = run_one(folder.path, name, device=launch.device, time_limit=limit)
+                done = run_one(folder.path, name, device=launch.device, time_limit=left)
                 on_end(name, "done" if done else "stopped")
 
     monkeypatch.setattr(reproducing, "run_local", run_in_process)

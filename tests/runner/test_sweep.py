@@ -35,7 +35,7 @@ from iterant.runner import (
     train_seeds,
 )
 from iterant.runner.folder import Failures
-from iterant.runner.slurm import Cluster, run_job
+from iterant.runner.slurm import run_job
 from iterant.runner.worker import run_one
 from iterant.training import train
 from iterant.training.logging import Reporter
@@ -175,7 +175,6 @@ def test_a_job_may_import_what_its_sweep_may(
     ("make", "message"),
     [
         (lambda: Launch(processes=0), "processes must be at least 1"),
-        (lambda: Cluster(time="soon"), "a time is written like"),
         (lambda: sweep("x.toml", on="moon"), "unknown place 'moon'"),
         (lambda: sweep("x.toml", at_once=0), "at_once must be at least 1"),
         (lambda: sweep(small_plan(), launch=Launch(nodes=2)), "this machine is one node"),

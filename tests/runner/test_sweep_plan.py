@@ -41,13 +41,6 @@ def test_every_combination_is_one_run(
     assert Plan.of(json.loads(json.dumps(plan.described()))).described() == plan.described()
 
 
-def test_names_stay_when_a_sweep_grows() -> None:
-    small = small_plan(grid={"width": [4]}, seeds=[0])
-    large = small_plan(grid={"width": [4, 8]}, seeds=[0, 1, 2])
-    assert {run.name for run in small.runs} < {run.name for run in large.runs}
-    assert small.runs[0].name == "prefix-sums-quick-width4-s0"
-
-
 def test_a_file_gives_the_same_plan_as_python(tmp_path: Path) -> None:
     file, fields = tmp_path / "any.toml", "\n".join(f"{k} = {v}" for k, v in FIELDS.items())
     file.write_text(f"""
@@ -123,17 +116,15 @@ def test_a_missing_or_foreign_file_is_refused(tmp_path: Path) -> None:
             read_plan(tmp_path / f"{name}.toml")
 
 
-def test_a_sweep_only_grows(tmp_path: Path) -> None:
-    first = SweepFolder.prepare(tmp_path / "s", small_plan(seeds=[0, 1]))
-    second = SweepFolder.prepare(first.path, small_plan(seeds=[1, 2]))
-    assert [run.seed for run in second.plan.runs] == [0, 1, 2]
-    assert SweepFolder.open(first.path).planned == second.planned
-
-
-def test_other_settings_under_the_same_name_are_refused(tmp_path: Path) -> None:
-    SweepFolder.prepare(tmp_path, small_plan())
-    with pytest.raises(RunError, match=r"was started with width = 4, and the plan now has 5"):
-        SweepFolder.prepare(tmp_path, small_plan(fields={"width": 5, "size": 8}))
+def test_a_sweep_grows_and_its_runs_keep_their_settings(tmp_path: Path) -> None:
+    first = SweepFolder.prepare(tmp_path, small_plan(grid={"width": [4]}, seeds=[0, 1]))
+    assert next(iter(first.planned)) == "prefix-sums-quick-width4-s0"
+    second = SweepFolder.prepare(tmp_path, small_plan(grid={"width": [8, 4]}, seeds=[1, 2]))
+    assert list(second.planned)[:2] == list(first.planned)
+    assert len(second.planned) == 5
+    assert SweepFolder.open(tmp_path).planned == second.planned
+    with pytest.raises(RunError, match=r"was started with size = 8, and the plan now has 9"):
+        SweepFolder.prepare(tmp_path, small_plan(grid={"width": [4]}, fields={**FIELDS, "size": 9}))
 
 
 def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:

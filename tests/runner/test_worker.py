@@ -130,9 +130,7 @@ def test_number_of_runs_in_parallel(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     names, ends = list(folder.planned), dict[str, str]()
     assert run_local(folder, names, Launch(), at_once=2, on_end=ends.__setitem__) is None
     assert ends == dict.fromkeys(names, "done")
-    run_local(
-        folder, names, Launch(), at_once=1, on_end=ends.__setitem__, time_for=lambda name: 0.0
-    )
+    run_local(folder, names, Launch(), at_once=1, on_end=ends.__setitem__, limit=60, reserve=60)
     assert ends == dict.fromkeys(names, "no time left")
     assert capacity(Launch()) >= 1
     assert capacity(Launch(processes=10_000)) == 1

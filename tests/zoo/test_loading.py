@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 import iterant
-from iterant.errors import DataError, RunError, UnknownName, UntrustedCode, UsageError
+from iterant.errors import DataError, UnknownName, UntrustedCode, UsageError
 from iterant.io import RunFolder, save_weights
 from iterant.nets import Net, PaperConfig, build
 from iterant.zoo import loading
@@ -53,12 +53,8 @@ def test_checkpoint_of_a_run(tmp_path: Path) -> None:
     for seed, name in enumerate(("last", "best")):
         tensors = {f"net.{key}": tensor for key, tensor in weights(seed).items()}
         run.save(name, {**tensors, "optimizer.0": torch.ones(3)}, {"step": seed})
-    assert same(state_of(iterant.load(run.path)), weights(1))
     assert same(state_of(iterant.load(run)), weights(1)), "a run is a path"
     assert same(state_of(iterant.load(run.path, which="last")), weights(0))
-    assert same(state_of(iterant.load(run.path / "checkpoints" / "last")), weights(0))
-    with pytest.raises(RunError, match="no checkpoint averaged"):
-        iterant.load(run.path, which="averaged")
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
