@@ -171,14 +171,11 @@ class SweepFolder:
         write_json(path, asdict(failures), checksummed=True)
 
     def outcome(self, name: str, *, partial: bool = False) -> dict[str, Any] | None:
-        """The figures of a run; None where it is not finished or a test is missing.
-
-        ``partial``: also of a run that was cut off, or with fewer tests than are planned now.
-        """
+        """The figures of a run; None: not done, or without ``partial`` a test is missing."""
         tests = {test.key for test in self.plan.tests_of(self.run(name))}
         try:
             outcome = read_json(self.work_path(name) / "outcome.json", checksummed=True)
-            complete = tests <= outcome["tests"].keys() and outcome.get("finished", True)
+            complete = tests <= outcome["tests"].keys()
         except (RunError, AttributeError, KeyError):
             return None
         return outcome if complete or partial else None

@@ -53,7 +53,7 @@ MEMORY_PER_PROCESS = 1 << 30
 """Bytes that a process on the CPU is taken to need; torch itself is about a third of it."""
 
 Stop = Callable[[], str | None]
-"""Why to stop: None, the name of a signal, or `KILL`."""
+"""Why to stop, in words, or `KILL`; None: go on."""
 
 Say = Callable[[str], None]
 """Prints or logs one line."""
@@ -63,8 +63,7 @@ Say = Callable[[str], None]
 class Job:
     """One run of a sweep within its process: the argument of the plan's job function.
 
-    That function returns the outcome: figures with at least ``tests`` and, of a run that was cut
-    off, ``finished`` False. It returns None where the run was stopped and has none.
+    That function returns the outcome, figures with at least ``tests``; None if it was stopped.
     """
 
     folder: SweepFolder

@@ -172,11 +172,10 @@ def readers(home: Path, run: Path) -> dict[str, Reader]:
         for pattern in files:
             (file,) = folder.glob(pattern)
             seed = file.read_bytes()
-            seeds = (seed,) if file.suffix == ".safetensors" else (seed, resealed(seed))
             replaced = _within(folder, str(file.relative_to(folder)), read)
             # A run whose outcome is corrupt counts as not done.
             sealed = file.name != "outcome.json"
-            every[f"{kind} folders: {pattern}"] = Reader(seeds, replaced, checksummed=sealed)
+            every[f"{kind} folders: {pattern}"] = Reader((seed,), replaced, checksummed=sealed)
             for words in COMMANDS[kind] if file.suffix == ".json" else ():
                 command = _within(folder, str(file.relative_to(folder)), _command(words))
                 every[f"iterant {words}: {kind} {pattern}"] = Reader((seed,), command, share=0.1)
@@ -218,14 +217,3 @@ def _tried(read: Callable[[], object]) -> object:
     with contextlib.suppress(IterantError):
         return read()
     return None
-
-
-def resealed(content: bytes) -> bytes:
-    """Wrong content with a valid checksum, as an attacker could write it."""
-    from iterant.io.files import checksum
-
-    value = json.loads(content)
-    value.pop("sha256")
-    changed = {key: [value[key]] if place % 2 else None for place, key in enumerate(value)}
-    changed["format"] = value.get("format")
-    return json.dumps({**changed, "sha256": checksum(changed)}).encode()
