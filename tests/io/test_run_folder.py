@@ -29,7 +29,8 @@ def run(tmp_path: Path) -> RunFolder:
 def test_create_and_open(run: RunFolder) -> None:
     again = RunFolder.open(run.path)
     assert again.config == run.config == {"format": 1, **CONFIGURATION}
-    assert again.metrics() == again.checkpoints() == []
+    assert again.metrics() == []
+    assert again.checkpoints() == []
     assert again.status.state == again.state == "created"
     assert again.environment["versions"]["torch"] == torch.__version__
     names = {CONFIG, ENVIRONMENT, STATUS, METRICS, CHECKPOINTS, LOCK}
