@@ -147,7 +147,6 @@ class Curve:
         return self.steps[best], float(self.accuracy[best])
 
     def __repr__(self) -> str:
-        """The peak and the end, in one line."""
         best, height = self.peak
         return (
             f"Curve({counted(self.count, 'problem')}: {height:.1%} solved after "

@@ -315,18 +315,14 @@ class Loop:
                 ) from error
         else:
             self.reporter.note("this run has no checkpoint yet; it starts from the beginning")
-        if self.folder is not None:
-            self._note_damaged(self.folder)
-            self.folder.rewind_metrics(self.step)
-
-    def _note_damaged(self, folder: RunFolder) -> None:
-        """Report damaged checkpoints, which the run will write anew."""
-        damaged = damaged_checkpoints(folder, besides="last")
-        for name, error in damaged.items():
-            remedy = "the next validation chooses a new one" if name == "best" else "written anew"
+        if self.folder is None:
+            return
+        for name, error in damaged_checkpoints(self.folder, besides="last").items():
+            remedy = "written anew"
+            if name == "best":
+                remedy, self.best = "the next validation chooses a new one", {}
             self.reporter.note(f"checkpoint {name!r} is lost ({error}): {remedy}")
-        if "best" in damaged:
-            self.best = {}
+        self.folder.rewind_metrics(self.step)
 
     def _restore(self, tensors: dict[str, torch.Tensor], metadata: dict[str, Any]) -> None:
         def number(value: float | None) -> float:
