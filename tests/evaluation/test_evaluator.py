@@ -113,29 +113,6 @@ def test_the_batch_size_does_not_change_the_figures(portion: int, rule: Rule | N
     assert parts.change == pytest.approx(whole.change)
 
 
-def test_batches_are_halved_when_memory_runs_out() -> None:
-    class Starved(ByHand):
-        def __init__(self, most: int = 0) -> None:
-            super().__init__()
-            self.most = most
-
-        def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-            if len(features) > self.most and index == 4:
-                raise RuntimeError("out of memory")
-            return super().step(features, memory, index)
-
-    with pytest.raises(RuntimeError, match="out of memory"):  # for a single problem too
-        evaluate_batch(Starved(), TASK, BATCH, steps=9, portion=1)
-    curve, full = (evaluate_batch(net, TASK, BATCH, steps=9) for net in (Starved(12), ByHand()))
-    assert (curve.shrunk, full.shrunk) == (10, None)
-    assert curve.solved.tolist() == full.solved.tolist()
-    both = zip(
-        *(tradeoff(net, TASK, BATCH, steps=9) for net in (Starved(12), ByHand())), strict=True
-    )
-    for (_, short), (_, whole) in both:
-        assert short.solved.tolist() == whole.solved.tolist()
-
-
 def test_answers_are_decoded_at_the_marks_only() -> None:
     class Counting(ByHand):
         decoded = 0

@@ -33,14 +33,10 @@ def test_start_loads_weights_and_optimizer_state(tmp_path: Path, kind: str) -> N
             assert ours[name] == value + 4  # the moments are older than the branch
 
 
-def test_start_drops_a_pool_of_another_size(tmp_path: Path) -> None:
-    branch = begin(
-        tmp_path / "b", "pool", start=uninterrupted()["pool"].path, pool_slots=11, epochs=1
-    )
+def test_start_drops_a_pool_of_another_size_and_begins_a_missing_ema(tmp_path: Path) -> None:
+    pool = uninterrupted()["pool"].path
+    branch = begin(tmp_path / "p", "pool", start=pool, pool_slots=11, epochs=1)
     assert len(branch.load("last")[0]["pool.filled"]) == 11
-
-
-def test_start_initialises_a_missing_ema(tmp_path: Path) -> None:
     source = begin(tmp_path / "a", average=None, epochs=1)
     branch = begin(tmp_path / "b", start=source.path, average=0.5, rate=1e-30, weight_decay=0.0,
                    epochs=1)  # fmt: skip
