@@ -34,7 +34,7 @@ from iterant.halting import Fixed, MostConfident, Resting, Rule, StableAnswer
 from iterant.nets import Net, depth_of
 from iterant.solving import solve
 from iterant.tasks.prefix_sums import PrefixSums
-from iterant.tasks.protocol import Batch, Task
+from iterant.tasks.protocol import Batch
 
 TASK = PrefixSums()
 BITS, COUNT, STEPS = 10, 40, 25
@@ -63,7 +63,6 @@ def test_the_curve_of_known_networks(make: type[ByHand]) -> None:
 def test_relative_change_in_the_last_iteration() -> None:
     assert evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=BITS + 1).change == 0
     assert evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=BITS).change > 0
-    assert evaluate_batch(two_cycle_net(), TASK, BATCH, steps=STEPS).change > 0.5
     mazes, net = iterant.task("mazes"), iterant.load("mazes")
     before, after = (
         t.features.detach() for t in iterant.think(net, mazes.sample(1).inputs, steps=2)
@@ -234,30 +233,23 @@ def test_seconds_on_a_gpu() -> None:
     assert bool((curve.seconds.diff() > 0).all())
 
 
-def compare_rules(net: Net, task: Task, batch: Batch, steps: int, portion: int) -> None:
-    """Alone, a rule lets problems leave the batch; in float64 this changes nothing."""
-    tradeoffs = tradeoff(net, task, batch, steps=steps, portion=portion)
+@pytest.mark.parametrize(
+    "make",
+    [exact_prefix_sums, two_cycle_net, lambda: poisoned(4),
+     lambda: small_net("prefix-sums", "dt-recall"), lambda: small_net("prefix-sums", "local-rule")],
+)  # fmt: skip
+def test_every_rule_gives_what_it_gives_alone(make: Callable[[], Net]) -> None:
+    """Alone, a rule lets problems leave the batch; that changes nothing."""
+    net, steps = make(), 70
+    tradeoffs = tradeoff(net, TASK, BATCH, steps=steps, portion=17)
     assert [rule for rule, _ in tradeoffs] == list(evaluator.RULES)
     for rule, curve in tradeoffs:
-        alone = evaluate_batch(net, task, batch, steps=steps, at=[steps], rule=rule, cost=True)
+        alone = evaluate_batch(net, TASK, BATCH, steps=steps, at=[steps], rule=rule, cost=True)
         figures, expected = curve.described(), alone.described()
-        for name in ("seconds", "change at the end", "any right answer at the end"):
-            expected.pop(name, None)  # not measured for each rule
+        for name in ("seconds", "change at the end"):  # not measured for each rule
+            expected.pop(name, None)
             figures.pop(name, None)
         assert figures == expected
-
-
-@pytest.mark.parametrize("make", [exact_prefix_sums, two_cycle_net, lambda: poisoned(4)])
-def test_every_rule_gives_what_it_gives_alone(make: Callable[[], Net]) -> None:
-    compare_rules(make(), TASK, BATCH, steps=70, portion=17)
-
-
-@pytest.mark.parametrize(("problem", "variant"), PAIRS)
-def test_every_network_under_every_rule(problem: str, variant: str) -> None:
-    net, batch = small_net(problem, variant), small_batch(problem)
-    last = iterant.last(iterant.think(net, batch.inputs, steps=depth_of(net) or 30))
-    batch = Batch(batch.inputs, last.prediction, batch.extras)  # so that some are solved
-    compare_rules(net, iterant.task(problem), batch, steps=depth_of(net) or 30, portion=3)
 
 
 @pytest.mark.parametrize(
