@@ -317,11 +317,11 @@ class Loop:
             self.reporter.note("this run has no checkpoint yet; it starts from the beginning")
         if self.folder is None:
             return
-        for name, error in damaged_checkpoints(self.folder, besides="last").items():
+        for name, reason in damaged_checkpoints(self.folder, besides="last").items():
             remedy = "written anew"
             if name == "best":
                 remedy, self.best = "the next validation chooses a new one", {}
-            self.reporter.note(f"checkpoint {name!r} is lost ({error}): {remedy}")
+            self.reporter.note(f"checkpoint {name!r} is lost ({reason}): {remedy}")
         self.folder.rewind_metrics(self.step)
 
     def _restore(self, tensors: dict[str, torch.Tensor], metadata: dict[str, Any]) -> None:

@@ -73,19 +73,6 @@ def test_a_run_without_checkpoint_restarts(tmp_path: Path) -> None:
     assert any("starts from the beginning" in note for note in listener.notes)
 
 
-def test_a_finished_run_is_not_touched() -> None:
-    def times() -> list[tuple[str, int]]:
-        return sorted(
-            (p.name, p.stat().st_mtime_ns) for p in uninterrupted()["pool"].path.rglob("*")
-        )
-
-    listener, before = Listener(), times()
-    run = train(resume=uninterrupted()["pool"].path, reporter=listener)
-    assert run.state == "finished"
-    assert len(listener.notes) == 1
-    assert times() == before
-
-
 def test_another_version_of_the_code_is_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 import restated
 import torch
 from scipy import stats
-from test_objectives import tiny
+from thinkers import small_net
 from torch import Tensor
 
 import iterant
@@ -27,6 +27,7 @@ from iterant.training.recipe import Recipe
 from iterant.training.replay_pool import JITTER, ReplayPool, disc
 
 BATCH, SLOTS = 8, 24
+NET = small_net("prefix-sums", "dt-recall")
 Slots = dict[str, Tensor]
 
 
@@ -34,7 +35,7 @@ class RecordingUnroll(Unroll):
     """Records its last call; an idle one returns random states instead of iterating."""
 
     def __init__(self, *, idle: bool = False) -> None:
-        net = tiny()
+        net = small_net("prefix-sums", "dt-recall")
         super().__init__(Fused(net) if can_fuse(net) else net)
         self.idle, self.calls = idle, 0
         self.call: Any = None
@@ -50,7 +51,7 @@ class RecordingUnroll(Unroll):
             result = StepResult(torch.zeros(()), [State(end)])
         else:
             result = super().forward_backward(inputs, targets, segment, **options)
-        start = torch.where(restart.view(-1, 1, 1), tiny().start(inputs), features)
+        start = torch.where(restart.view(-1, 1, 1), NET.start(inputs), features)
         self.call = SimpleNamespace(
             inputs=inputs.clone(), targets=targets, steps=segment.steps, features=features,
             restart=restart, start=start, noise=options["noise"], loss=result.loss,
@@ -126,7 +127,7 @@ def test_swapped_problems_start_from_the_state_of_another() -> None:
 def test_until_solved_keeps_a_problem_until_it_is_solved() -> None:
     kept = 0
     for fresh, rows, before, call, after in pool_steps(small(until_solved=True), 40):
-        right = tiny().answer(after["features"][rows]).argmax(dim=1) == after["targets"][rows]
+        right = NET.answer(after["features"][rows]).argmax(dim=1) == after["targets"][rows]
         assert torch.equal(after["solved"][rows], right.all(dim=1))
         if not before:
             continue
@@ -198,7 +199,7 @@ def test_k_is_uniform() -> None:
 @pytest.mark.parametrize("every", [False, True])
 @pytest.mark.parametrize("settle", [0.0, 0.7])
 def test_losses_and_gradients_equal_the_definition(every: bool, settle: float) -> None:
-    pool, unroll, net = small(every=every, settle=settle), RecordingUnroll(), tiny()
+    pool, unroll, net = small(every=every, settle=settle), RecordingUnroll(), NET
     mine = restated.parameters(getattr(unroll.net, "net", unroll.net))
     batch = iterant.task("prefix-sums").sample(2, size=5, seed=9)
     for number in range(4):
@@ -225,7 +226,7 @@ def test_noise_is_added_before_every_iteration() -> None:
     for *_, call, _ in pool_steps(small(noise=0.3), 5):
         features = call.start
         for _ in range(call.steps):
-            features = restated.unrolled(tiny(), call.inputs, features + call.noise, 1)
+            features = restated.unrolled(NET, call.inputs, features + call.noise, 1)
         restated.assert_same([call.end], [features.detach()], 1e-12)
         seen.append(call.noise)
     assert 0.25 < torch.stack(seen).std() < 0.35

@@ -116,16 +116,6 @@ def test_graph_gradients_equal_eager_ones(name: str, variant: str) -> None:
     assert (eager - graphs).abs().max() < 1e-12
 
 
-@pytest.mark.parametrize("steps", [0, 1, 5, 13])
-def test_graph_prefix_equals_the_eager_one(steps: int) -> None:
-    x = small_batch("mazes").inputs
-    eager, _ = unroll_of("dt-recall", "plain")
-    graphs, _ = unroll_of("dt-recall", "captured")
-    wanted, got = eager.forward_no_grad(x, steps), graphs.forward_no_grad(x, steps)
-    assert got.step == wanted.step == steps
-    assert (got.features - wanted.features).abs().max() < 1e-12
-
-
 def test_a_segment_length_is_captured_once() -> None:
     batch = small_batch("mazes")
     unroll, _ = unroll_of("dt-recall", "captured")
