@@ -87,12 +87,6 @@ def test_progress() -> None:
     assert seen[-1][0] == "forgetting: convergence"
 
 
-def test_labels_are_unique() -> None:
-    report = iterant.analyze([EXACT, EXACT], "clean", size=4, count=2, max_steps=5)
-    assert [row[0] for row in report.table()[1:]] == ["exact", "exact (2)"]
-    assert set(report.figures("clean")["models"]) == {"exact", "exact (2)"}
-
-
 def test_network_of_fixed_depth() -> None:
     shallow = Subject(small_net("prefix-sums", "ff"), SUMS, "ff")  # 12 iterations
     report = iterant.analyze([shallow, EXACT], ["noise", "swap"], size=12, count=4)

@@ -21,6 +21,7 @@ import iterant
 from iterant.errors import TaskError, UsageError
 from iterant.evaluation import (
     Curve,
+    budget_of,
     evaluate,
     evaluate_batch,
     evaluator,
@@ -188,7 +189,7 @@ def test_the_depth_of_a_feed_forward_network() -> None:
     with pytest.raises(UsageError, match="at most 12"):
         evaluate(net, task, size=5, count=2, max_steps=1000)
     assert evaluate(net, task, size=5, count=2).steps == tuple(range(1, 13))
-    assert evaluate_batch(net, task, batch, steps=99, at=[6, 50, 99], cut=True).steps == (6, 12)
+    assert budget_of(net, 99, cut=True) == 12
 
 
 @pytest.mark.parametrize(
