@@ -26,29 +26,25 @@ SMALL = EvaluateOptions(width=4, size="8", count=4, steps=6, rounds=2, device="c
 
 
 def test_sides_take_turns_and_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clock only moves when submitted work is waited for, as on a GPU."""
-    now, pending, order, seen = 0.0, 100.0, list[str](), list[tuple[int, int]]()
+    """On a GPU, before the clock is read at the start and at the end of a side."""
+    events, seen = list[str](), list[tuple[int, int]]()
 
-    def submit(name: str, seconds: float) -> None:
-        nonlocal pending
-        order.append(name)
-        pending += seconds
+    def clock() -> int:
+        events.append("clock")
+        return len(events)
 
-    def wait(_: torch.device) -> None:
-        nonlocal now, pending
-        now, pending = now + pending, 0.0
-
-    monkeypatch.setattr(torch.cuda, "synchronize", wait)
-    monkeypatch.setattr(time, "perf_counter", lambda: now)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda _: events.append("wait"))
+    monkeypatch.setattr(time, "perf_counter", clock)
     times = compare(
-        {"ours": lambda: submit("ours", 2), "plain": lambda: submit("plain", 6)},
-        rounds=3,
+        {"ours": lambda: events.append("ours"), "plain": lambda: events.append("plain")},
+        rounds=2,
         device=torch.device("cuda"),
         progress=lambda done, total: seen.append((done, total)),
     )
-    assert order == ["ours", "plain"] * 3
-    assert times == {"ours": [2.0] * 3, "plain": [6.0] * 3}
-    assert seen == [(1, 3), (2, 3), (3, 3)]
+    sides = [["wait", "clock", side, "wait", "clock"] for side in ("ours", "plain")]
+    assert events == (sides[0] + sides[1]) * 2
+    assert times == {"ours": [3, 3], "plain": [3, 3]}
+    assert seen == [(1, 2), (2, 2)]
 
 
 def test_the_ratio_is_taken_within_a_round() -> None:
