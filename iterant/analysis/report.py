@@ -125,7 +125,6 @@ class Report:
     seed: int
 
     def __repr__(self) -> str:
-        """Studies, networks and problems in one line."""
         studies = ", ".join(self.studies)
         labels = ", ".join(subject.label for subject in self.subjects)
         problems = counted(self.count, "problem")

@@ -69,11 +69,6 @@ def compare(
     return seconds
 
 
-def medians(seconds: Mapping[str, list[float]]) -> dict[str, float]:
-    """The median of each side over the rounds."""
-    return {side: statistics.median(rounds) for side, rounds in seconds.items()}
-
-
 def ratio(slow: Iterable[float], fast: Iterable[float]) -> dict[str, float]:
     """How many times longer ``slow`` took than ``fast``, round by round."""
     ratios = [a / b for a, b in zip(slow, fast, strict=True)]
@@ -140,6 +135,7 @@ def bench_train(options: TrainOptions, progress: Progress | None = None) -> Resu
     for work in sides.values():
         work()  # kernels are chosen and graphs captured here
     times = compare(sides, rounds=options.rounds, device=device, progress=progress)
+    speeds = {side: steps / statistics.median(rounds) for side, rounds in times.items()}
     figures = {
         "task": task.spec.name,
         "device": device.type,
@@ -158,7 +154,7 @@ def bench_train(options: TrainOptions, progress: Progress | None = None) -> Resu
         **conditions,
         "differs": differs,
         "memory": memory,
-        "steps per second": {side: steps / median for side, median in medians(times).items()},
+        "steps per second": speeds,
         "seconds a step": {
             side: [round(seconds / steps, 6) for seconds in rounds]
             for side, rounds in times.items()
@@ -210,7 +206,8 @@ def bench_evaluate(options: EvaluateOptions, progress: Progress | None = None) -
     curve, plain_solved, *halted = (work() for work in sides.values())
     conditions = machine()
     times = compare(sides, rounds=options.rounds, device=device, progress=progress)
-    name, width, seconds = task.spec.name, net.config.width, medians(times)
+    name, width = task.spec.name, net.config.width
+    seconds = {side: statistics.median(rounds) for side, rounds in times.items()}
     figures = {
         "task": name,
         "device": device.type,
@@ -270,7 +267,7 @@ def bench_solve(options: SolveOptions, progress: Progress | None = None) -> Resu
     plain = solve(dense, inputs, max_steps=budget)
     times["dense"] = [time.perf_counter() - start]
     iterations, plain_iterations = int(answer.steps.max()), int(plain.steps.max())
-    seconds = medians(times)
+    seconds = {side: statistics.median(rounds) for side, rounds in times.items()}
     figures = {
         "task": task.spec.name,
         "device": device.type,

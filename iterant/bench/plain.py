@@ -39,7 +39,6 @@ class EvenRng(StepRng):
     of: int
 
     def integer(self, low: int, high: int, what: str) -> int:
-        """An integer from ``low`` to ``high``, both included."""
         if what == "prefix":
             fraction = (self.step + 0.5) / self.of
         else:
@@ -75,12 +74,7 @@ def plain_curve(net: PaperNet, task: Task, batch: Batch, steps: int) -> Tensor:
 
 
 def plain_loss(
-    net: PaperNet,
-    inputs: Tensor,
-    targets: Tensor,
-    recipe: Recipe,
-    n: int,
-    k: int,
+    net: PaperNet, inputs: Tensor, targets: Tensor, recipe: Recipe, n: int, k: int
 ) -> Tensor:
     """The paper's Algorithm 1 for given n and k: a scalar with its graph."""
 
@@ -124,7 +118,6 @@ class PlainStep:
     """Optimizer steps on a copy of a network."""
 
     def __init__(self, net: Net, recipe: Recipe, device: torch.device) -> None:
-        """Copy the network."""
         self.recipe, self.objective = recipe, progressive_of(net, recipe)
         copied: Any = copy.deepcopy(net)
         self.net: PaperNet = copied.to(device)

@@ -147,7 +147,6 @@ class Curve:
         return self.steps[best], float(self.accuracy[best])
 
     def __repr__(self) -> str:
-        """The peak and the end, in one line."""
         best, height = self.peak
         return (
             f"Curve({counted(self.count, 'problem')}: {height:.1%} solved after "
@@ -259,7 +258,6 @@ def evaluate_batch(
     steps: int,
     at: Collection[int] | None = None,
     rule: Rule | None = None,
-    cut: bool = False,
     portion: int | None = None,
     cost: bool = False,
     progress: Progress | None = None,
@@ -267,15 +265,17 @@ def evaluate_batch(
     """Accuracy on these problems after the iterations ``at`` (None: all) of ``steps``.
 
     Answers are decoded at these iterations only. Inputs are moved to the network's device and
-    precision. ``cut``: take the depth of a feed-forward network for every iteration beyond it,
-    instead of raising an error. ``cost``: count floating-point operations too.
+    precision. ``cost``: count floating-point operations too.
     """
     check_fits(net, task)
-    budget = budget_of(net, steps, cut=cut)
-    marks = _marks(at, budget, cut)
+    steps = budget_of(net, steps)
+    marks = tuple(range(1, steps + 1)) if at is None else tuple(sorted(set(at)))
+    if not marks or marks[0] < 1 or marks[-1] > steps:
+        asked = ", ".join(map(str, marks)) or "none"
+        raise UsageError(f"answers can be judged at iterations 1 to {steps}, asked for {asked}")
     parts, shrunk = run_batches(
         net, batch, lambda part, iterations: _batch_outcome(task, marks, part, iterations),
-        steps=budget, rule=rule, portion=portion, progress=progress,
+        steps=steps, rule=rule, portion=portion, progress=progress,
     )  # fmt: skip
     whole = {name: torch.cat([part[name] for part in parts], dim=-1) for name in parts[0]}
     return Curve(
@@ -504,7 +504,10 @@ class Timer:
 
 
 def budget_of(net: Net, steps: int | None = None, *, cut: bool = False) -> int:
-    """Check a number of iterations; None: 1,000, or the depth of a feed-forward network."""
+    """Check a number of iterations; None: 1,000, or the depth of a feed-forward network.
+
+    ``cut``: beyond the depth of a feed-forward network take its depth, instead of raising an error.
+    """
     depth = depth_of(net)
     if steps is None:
         return depth or MAX_STEPS
@@ -515,17 +518,6 @@ def budget_of(net: Net, steps: int | None = None, *, cut: bool = False) -> int:
             f"{steps}; ask for at most {depth}"
         )
     return steps if depth is None else min(steps, depth)
-
-
-def _marks(at: Collection[int] | None, budget: int, cut: bool) -> tuple[int, ...]:
-    """The iterations to decode, in order."""
-    if at is None:
-        return tuple(range(1, budget + 1))
-    marks = tuple(sorted({min(step, budget) if cut else step for step in at}))
-    if not marks or marks[0] < 1 or marks[-1] > budget:
-        asked = ", ".join(map(str, sorted(at))) or "none"
-        raise UsageError(f"answers can be judged at iterations 1 to {budget}, asked for {asked}")
-    return marks
 
 
 def is_finite(features: Tensor) -> Tensor:

@@ -226,11 +226,11 @@ def measure_training(run: RunFolder, net: Net, task: Task, device: torch.device)
         "recipe": {name: value for name, value in recipe.described().items() if name != "notes"},
         "history": history(run.metrics()),
     }
-    problems, m = TrainingSet.of(task, recipe, device), recipe.iterations
+    problems, m = TrainingSet.of(task, recipe, device), budget_of(net, recipe.iterations, cut=True)
     inputs, targets = problems[torch.arange(min(len(problems), _TRAIN_PROBLEMS))]
     train = Batch(inputs.cpu(), targets.cpu())
     for name, batch in (("train", train), ("validation", problems.held_out)):
-        curve = evaluate_batch(net, task, batch, steps=m, at=[m], cut=True)
+        curve = evaluate_batch(net, task, batch, steps=m, at=[m])
         figures[name] = {"solved": int(curve.solved[-1]), "of": curve.count}
     return figures
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from iterant.errors import RecipeError, TaskError
 from iterant.rng import StepRng, Stream, to_device
-from iterant.tasks.protocol import Batch, OptionalMethods, PackedProblems, Task, offers
+from iterant.tasks.protocol import Batch, PackedProblems, Task, offers
 from iterant.training.recipe import Recipe
 
 
@@ -22,24 +23,27 @@ class TrainingSet:
     """Training and validation problems."""
 
     problems: PackedProblems
-    """Training and validation problems, packed, on the device"""
+    """All of them, packed, on the device"""
     train: Tensor
     """(N,) indices of the training problems"""
     held_out: Batch
     """The validation set"""
-    mirrored: OptionalMethods | None = None
-    """The task if the recipe mirrors half of each batch, else None"""
+    mirrored: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]] | None = None
+    """The task's function, if the recipe mirrors half of each batch"""
 
     @classmethod
     def of(cls, task: Task, recipe: Recipe, device: torch.device) -> TrainingSet:
         """The set that a recipe asks for."""
         name, size = task.spec.name, task.check_size(recipe.size)
         validation, training = split_sizes(task, recipe)
-        if recipe.mirror and not offers(task, "mirrored"):
-            raise RecipeError(
-                f"mirror = true needs a task with mirror images, {name} has none "
-                "(no method `mirrored`); leave it out"
-            )
+        mirrored = None
+        if recipe.mirror:
+            if not offers(task, "mirrored"):
+                raise RecipeError(
+                    f"mirror = true needs a task with mirror images, {name} has none "
+                    "(no method `mirrored`); leave it out"
+                )
+            mirrored = task.mirrored
         if recipe.places and task.spec.classes != 2:
             raise RecipeError(
                 f"places asks where class 1 is, and {name} has {task.spec.classes} classes; "
@@ -57,12 +61,10 @@ class TrainingSet:
             small = batch.inputs.to(torch.int8)  # a quarter of the memory, where that is exact
             exact = torch.equal(small.float(), batch.inputs)
             problems = TensorRows(small if exact else batch.inputs, batch.targets)
-        mirrored = task if recipe.mirror and offers(task, "mirrored") else None
         validation_set = Batch(*problems[held_out])
         return cls(problems.to(device), train.to(device), validation_set, mirrored)
 
     def __len__(self) -> int:
-        """Number of training problems."""
         return len(self.train)
 
     def __getitem__(self, which: Tensor) -> tuple[Tensor, Tensor]:
@@ -75,7 +77,7 @@ class TrainingSet:
         if self.mirrored is None:
             return inputs, targets
         mask = torch.from_numpy(rng.integers(len(which), 2, "mirror") == 1)  # (B,)
-        return self.mirrored.mirrored(inputs, targets, to_device(mask, inputs.device))
+        return self.mirrored(inputs, targets, to_device(mask, inputs.device))
 
 
 @dataclass(frozen=True)
@@ -86,15 +88,12 @@ class TensorRows:
     targets: Tensor  # (N, *S)
 
     def __len__(self) -> int:
-        """Number of problems."""
         return len(self.inputs)
 
     def to(self, device: torch.device) -> TensorRows:
-        """The same problems on another device."""
         return TensorRows(self.inputs.to(device), self.targets.to(device))
 
     def __getitem__(self, which: Tensor) -> tuple[Tensor, Tensor]:
-        """Inputs (B, C, *S) and targets (B, *S) of some problems."""
         return self.inputs[which].float(), self.targets[which]
 
 

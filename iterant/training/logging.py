@@ -76,7 +76,7 @@ class TensorBoardReporter(Reporter):
 
     def show(self, progress: Progress) -> None:
         """Write the figures measured just now or, without any, loss, learning rate and speed."""
-        groups = {"validation": "validation"}
+        groups = {"validation": "validation"}  # the others are of monitoring
         values = {
             f"{groups.get(name, 'monitoring')}/{name}": progress.figures[name]
             for name in progress.fresh
@@ -94,7 +94,6 @@ class TensorBoardReporter(Reporter):
         self._next.note(text)
 
     def end(self, text: str) -> None:
-        """Close the event file."""
         if self._writer is not None:
             self._writer.close()
         self._next.end(text)

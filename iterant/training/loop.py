@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 import torch
 
 from iterant.errors import RunError, TaskError, TrainingStopped
-from iterant.evaluation import Curve, evaluate_batch
+from iterant.evaluation import Curve, budget_of, evaluate_batch
 from iterant.formatting import size_text
 from iterant.io import RunFolder
 from iterant.nets import parameter_count
@@ -315,18 +315,14 @@ class Loop:
                 ) from error
         else:
             self.reporter.note("this run has no checkpoint yet; it starts from the beginning")
-        if self.folder is not None:
-            self._note_damaged(self.folder)
-            self.folder.rewind_metrics(self.step)
-
-    def _note_damaged(self, folder: RunFolder) -> None:
-        """Report damaged checkpoints, which the run will write anew."""
-        damaged = damaged_checkpoints(folder, besides="last")
-        for name, error in damaged.items():
-            remedy = "the next validation chooses a new one" if name == "best" else "written anew"
-            self.reporter.note(f"checkpoint {name!r} is lost ({error}): {remedy}")
-        if "best" in damaged:
-            self.best = {}
+        if self.folder is None:
+            return
+        for name, reason in damaged_checkpoints(self.folder, besides="last").items():
+            remedy = "written anew"
+            if name == "best":
+                remedy, self.best = "the next validation chooses a new one", {}
+            self.reporter.note(f"checkpoint {name!r} is lost ({reason}): {remedy}")
+        self.folder.rewind_metrics(self.step)
 
     def _restore(self, tensors: dict[str, torch.Tensor], metadata: dict[str, Any]) -> None:
         def number(value: float | None) -> float:
@@ -392,8 +388,8 @@ class Validator:
         """Accuracy on held-out problems after m iterations."""
         if len(self.held_out) == 0:
             return {}
-        curve = self._evaluate(net, self.held_out, self.recipe.iterations)
-        return {"validation": curve.end}
+        m = budget_of(net, self.recipe.iterations, cut=True)
+        return {"validation": self._evaluate(net, self.held_out, m).end}
 
     def monitor(self, net: Net) -> Figures:
         """Accuracy and change of features in longer runs and on larger problems.
@@ -401,7 +397,7 @@ class Validator:
         Accuracy after 2 m iterations on some held-out problems, after 2 m and 4 m on larger ones,
         and whether features converge there. Of a network of fixed depth: accuracy on larger ones.
         """
-        m, figures = self.recipe.iterations, {}
+        m, figures = budget_of(net, self.recipe.iterations, cut=True), {}
         fixed_depth = depth_of(net) is not None
         if len(self.held_out) and not fixed_depth:
             curve = self._evaluate(net, self.held_out[:_MOST_AT_2M], 2 * m)
@@ -416,7 +412,7 @@ class Validator:
         return figures
 
     def _evaluate(self, net: Net, batch: Batch, *marks: int) -> Curve:
-        return evaluate_batch(net, self.task, batch, steps=marks[-1], at=marks, cut=True)
+        return evaluate_batch(net, self.task, batch, steps=marks[-1], at=marks)
 
 
 def better_than(best: Mapping[str, Any], fresh: Figures, choose: str) -> Figures | None:

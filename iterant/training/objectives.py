@@ -214,7 +214,13 @@ class Unroll:
         if state is not None and restart is not None:
             rows = restart.view(-1, *[1] * (state.features.dim() - 1))
             start = State(torch.where(rows, self.net.start(inputs), state.features), state.step)
-        trajectory = self._run(inputs, start, segment, noise)
+        trajectory: Trajectory | CellTrajectory
+        if self.sparse:
+            trajectory = unroll_cells(
+                self.net, inputs, start.features, segment.steps, noise, changes=segment.settle > 0
+            )
+        else:
+            trajectory = Trajectory(self.net, inputs, start, segment.steps, noise)
         loss = segment_loss(self.net, trajectory, inputs, targets, segment, self.criterion)
         iterations = range(1, segment.steps + 1) if segment.all_states else [segment.steps]
         states = [State(trajectory.features(i), start.step + i) for i in iterations]
@@ -225,14 +231,6 @@ class Unroll:
         if flush is not None:
             flush()
         return StepResult(loss.detach(), states)
-
-    def _run(
-        self, inputs: Tensor, start: State, segment: Segment, noise: Tensor | None
-    ) -> Trajectory | CellTrajectory:
-        if not self.sparse:
-            return Trajectory(self.net, inputs, start, segment.steps, noise)
-        changes = segment.settle > 0
-        return unroll_cells(self.net, inputs, start.features, segment.steps, noise, changes=changes)
 
 
 class Objective:

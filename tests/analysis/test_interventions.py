@@ -10,17 +10,9 @@ from exact import exact_prefix_sums, first_right, forgetting, poisoned, swap_rec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from thinkers import small_net
-from torch import Tensor
 
 from iterant.analysis import Trial, interventions
-from iterant.analysis.interventions import (
-    cases,
-    derangement,
-    gaussian,
-    parts,
-    recover,
-    times_to_solution,
-)
+from iterant.analysis.interventions import cases, derangement, recover, times_to_solution
 from iterant.engine import think
 from iterant.errors import NetError, TaskError, UsageError
 from iterant.nets.protocol import Net
@@ -95,25 +87,11 @@ def test_bit_flip_recovery_time_by_index(monkeypatch: pytest.MonkeyPatch) -> Non
         "mean iterations to solution": by_index,
         "recovered": [1.0] * BITS,
     }
+    (case,) = cases(trial(EXACT, "bit-flip"))
+    assert (len(case.batch), len(case.target)) == (9, 9 * BITS), "computed once before the flip"
     monkeypatch.setattr(interventions, "POSITIONS_AT_ONCE", BITS * BITS * 2)
     assert len(cases(trial(EXACT, "bit-flip"))) == 5
     assert recovery(EXACT, "bit-flip", REST)["accuracy"] == figures["accuracy"]
-
-
-def test_strings_are_computed_once_before_the_flip() -> None:
-    class Counting(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.rows = list[int]()
-            self.read, self.start, self.answer = EXACT.read, EXACT.start, EXACT.answer
-
-        def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-            self.rows.append(len(features))
-            return EXACT.step(features, memory, index)
-
-    net = Counting()
-    recover(trial(net, "bit-flip", 5, steps=8))
-    assert net.rows == [len(BATCH)] * 5 + [len(BATCH) * BITS] * 3
 
 
 @pytest.mark.parametrize("what", ["zeros", "swap", "swap-input", "bit-flip"])
@@ -140,25 +118,6 @@ def test_swap_has_no_fixed_points(count: int, seed: int) -> None:
     other = derangement(count, seed, "swap")
     assert sorted(other.tolist()) == list(range(count))
     assert (other != torch.arange(count)).all()
-
-
-def test_noise_depends_on_the_seed_only() -> None:
-    like = torch.zeros(3, 4)
-    first = gaussian(like, 1, "a")
-    gaussian(like, 2, "a")
-    assert torch.equal(gaussian(like, 1, "a"), first)
-    assert not torch.equal(gaussian(like, 1, "b"), first)
-
-
-@pytest.mark.parametrize("least", [1, 2])
-@pytest.mark.parametrize("count", [1, 2, 3, 7])
-def test_parts_cover_the_batch(least: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interventions, "POSITIONS_AT_ONCE", BITS * 2 + 1)
-    batch = TASK.sample(count, size=BITS)
-    cut = list(parts(batch, least=least))
-    assert torch.equal(torch.cat([part.inputs for part in cut]), batch.inputs)
-    assert min(len(part) for part in cut) >= min(least, count)
-    assert max(len(part) for part in cut) <= max(2, least + 1)
 
 
 def test_moved_end_has_the_shorter_path() -> None:

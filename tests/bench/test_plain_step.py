@@ -70,12 +70,10 @@ def test_the_head_runs_at_every_iteration() -> None:
     assert heads == [True] * (5 + 2 + 3)
 
 
-@pytest.mark.parametrize("m", [1, 5, 30])
-@pytest.mark.parametrize("count", [8, 10, 20, 200])
+@pytest.mark.parametrize(("m", "count"), [(1, 8), (5, 10), (30, 20), (30, 200)])
 def test_even_draws_have_the_mean_of_all_draws(m: int, count: int) -> None:
-    draws = [
-        Progressive(Recipe(iterations=m)).draw(EvenRng(0, step, of=count)) for step in range(count)
-    ]
+    objective = Progressive(Recipe(iterations=m))
+    draws = [objective.draw(EvenRng(0, step, of=count)) for step in range(count)]
     assert all(0 <= n < m and 1 <= k <= m - n for n, k in draws)
     n, k = (sum(draw[i] for draw in draws) / count for i in (0, 1))
     assert n == pytest.approx((m - 1) / 2, abs=0.02 * m)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,7 @@ from exact import ByHand, exact_prefix_sums, first_right, forgetting, poisoned
 from exact import two_cycle as two_cycle_net
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import brentq
+from scipy import stats
 from thinkers import PAIRS, Ticking, small_batch, small_net
 from torch import Tensor
 
@@ -22,6 +21,7 @@ import iterant
 from iterant.errors import TaskError, UsageError
 from iterant.evaluation import (
     Curve,
+    budget_of,
     evaluate,
     evaluate_batch,
     evaluator,
@@ -34,7 +34,7 @@ from iterant.halting import Fixed, MostConfident, Resting, Rule, StableAnswer
 from iterant.nets import Net, depth_of
 from iterant.solving import solve
 from iterant.tasks.prefix_sums import PrefixSums
-from iterant.tasks.protocol import Batch, Task
+from iterant.tasks.protocol import Batch
 
 TASK = PrefixSums()
 BITS, COUNT, STEPS = 10, 40, 25
@@ -63,7 +63,6 @@ def test_the_curve_of_known_networks(make: type[ByHand]) -> None:
 def test_relative_change_in_the_last_iteration() -> None:
     assert evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=BITS + 1).change == 0
     assert evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=BITS).change > 0
-    assert evaluate_batch(two_cycle_net(), TASK, BATCH, steps=STEPS).change > 0.5
     mazes, net = iterant.task("mazes"), iterant.load("mazes")
     before, after = (
         t.features.detach() for t in iterant.think(net, mazes.sample(1).inputs, steps=2)
@@ -111,29 +110,6 @@ def test_the_batch_size_does_not_change_the_figures(portion: int, rule: Rule | N
     assert whole.taken is not None
     assert whole.taken.tolist() == parts.taken.tolist()  # type: ignore[union-attr]
     assert parts.change == pytest.approx(whole.change)
-
-
-def test_batches_are_halved_when_memory_runs_out() -> None:
-    class Starved(ByHand):
-        def __init__(self, most: int = 0) -> None:
-            super().__init__()
-            self.most = most
-
-        def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-            if len(features) > self.most and index == 4:
-                raise RuntimeError("out of memory")
-            return super().step(features, memory, index)
-
-    with pytest.raises(RuntimeError, match="out of memory"):  # for a single problem too
-        evaluate_batch(Starved(), TASK, BATCH, steps=9, portion=1)
-    curve, full = (evaluate_batch(net, TASK, BATCH, steps=9) for net in (Starved(12), ByHand()))
-    assert (curve.shrunk, full.shrunk) == (10, None)
-    assert curve.solved.tolist() == full.solved.tolist()
-    both = zip(
-        *(tradeoff(net, TASK, BATCH, steps=9) for net in (Starved(12), ByHand())), strict=True
-    )
-    for (_, short), (_, whole) in both:
-        assert short.solved.tolist() == whole.solved.tolist()
 
 
 def test_answers_are_decoded_at_the_marks_only() -> None:
@@ -213,7 +189,7 @@ def test_the_depth_of_a_feed_forward_network() -> None:
     with pytest.raises(UsageError, match="at most 12"):
         evaluate(net, task, size=5, count=2, max_steps=1000)
     assert evaluate(net, task, size=5, count=2).steps == tuple(range(1, 13))
-    assert evaluate_batch(net, task, batch, steps=99, at=[6, 50, 99], cut=True).steps == (6, 12)
+    assert budget_of(net, 99, cut=True) == 12
 
 
 @pytest.mark.parametrize(
@@ -257,30 +233,23 @@ def test_seconds_on_a_gpu() -> None:
     assert bool((curve.seconds.diff() > 0).all())
 
 
-def compare_rules(net: Net, task: Task, batch: Batch, steps: int, portion: int) -> None:
-    """Alone, a rule lets problems leave the batch; in float64 this changes nothing."""
-    tradeoffs = tradeoff(net, task, batch, steps=steps, portion=portion)
+@pytest.mark.parametrize(
+    "make",
+    [exact_prefix_sums, two_cycle_net, lambda: poisoned(4),
+     lambda: small_net("prefix-sums", "dt-recall"), lambda: small_net("prefix-sums", "local-rule")],
+)  # fmt: skip
+def test_every_rule_gives_what_it_gives_alone(make: Callable[[], Net]) -> None:
+    """Alone, a rule lets problems leave the batch; that changes nothing."""
+    net, steps = make(), 70
+    tradeoffs = tradeoff(net, TASK, BATCH, steps=steps, portion=17)
     assert [rule for rule, _ in tradeoffs] == list(evaluator.RULES)
     for rule, curve in tradeoffs:
-        alone = evaluate_batch(net, task, batch, steps=steps, at=[steps], rule=rule, cost=True)
+        alone = evaluate_batch(net, TASK, BATCH, steps=steps, at=[steps], rule=rule, cost=True)
         figures, expected = curve.described(), alone.described()
-        for name in ("seconds", "change at the end", "any right answer at the end"):
-            expected.pop(name, None)  # not measured for each rule
+        for name in ("seconds", "change at the end"):  # not measured for each rule
+            expected.pop(name, None)
             figures.pop(name, None)
         assert figures == expected
-
-
-@pytest.mark.parametrize("make", [exact_prefix_sums, two_cycle_net, lambda: poisoned(4)])
-def test_every_rule_gives_what_it_gives_alone(make: Callable[[], Net]) -> None:
-    compare_rules(make(), TASK, BATCH, steps=70, portion=17)
-
-
-@pytest.mark.parametrize(("problem", "variant"), PAIRS)
-def test_every_network_under_every_rule(problem: str, variant: str) -> None:
-    net, batch = small_net(problem, variant), small_batch(problem)
-    last = iterant.last(iterant.think(net, batch.inputs, steps=depth_of(net) or 30))
-    batch = Batch(batch.inputs, last.prediction, batch.extras)  # so that some are solved
-    compare_rules(net, iterant.task(problem), batch, steps=depth_of(net) or 30, portion=3)
 
 
 @pytest.mark.parametrize(
@@ -296,30 +265,18 @@ def test_a_rule_that_decodes_every_answer_costs_every_answer(rule: Rule, reads: 
     assert ruled.once == plain.once - answer
 
 
-COUNTS = st.integers(1, 400).flatmap(lambda count: st.tuples(st.integers(0, count), st.just(count)))
-
-
 def curve_of(*solved: int, count: int = 8, **more: object) -> Curve:
     steps = tuple(range(1, len(solved) + 1))
     return Curve(steps, torch.tensor(solved), count, 0.0, **more)  # type: ignore[arg-type]
 
 
-@given(COUNTS)
-def test_wilson_equals_the_definition_of_a_score_interval(counts: tuple[int, int]) -> None:
-    solved, count = counts
-    low, high = wilson(torch.tensor(solved), count).tolist()
-    share = solved / count
-    assert 0 <= low <= share <= high <= 1
-
-    def beyond(true: float) -> float:
-        """Standard deviations between the share and a true one, less 1.96; 0 at both ends."""
-        return abs(share - true) / math.sqrt(true * (1 - true) / count) - 1.959963984540054
-
-    nearly = 1e-12
-    if solved > 0:
-        assert low == pytest.approx(brentq(beyond, nearly, share - nearly), abs=1e-6)
-    if solved < count:
-        assert high == pytest.approx(brentq(beyond, share + nearly, 1 - nearly), abs=1e-6)
+@pytest.mark.parametrize("count", [1, 2, 7, 100, 1000])
+def test_wilson_equals_scipys_interval(count: int) -> None:
+    for solved in {0, 1, count // 2, count - 1, count}:
+        low, high = wilson(torch.tensor(solved), count).tolist()
+        assert 0 <= low <= solved / count <= high <= 1
+        theirs = stats.binomtest(solved, count).proportion_ci(method="wilson")
+        assert (low, high) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
 
 
 def test_peak_end_and_lost_accuracy() -> None:

@@ -56,29 +56,23 @@ def killed(out: Path, changes: dict[str, Any], times: int) -> None:
     """Kill a run at random times, report the state of its folder each time, then let it finish."""
     rng = np.random.default_rng(7)
     go(out.with_name("warm"), "pool", {"epochs": 1})  # import and allocate before timing
-    for number in range(times):
+    for _ in range(times):
         process = os.fork()
         if process == 0:
             with patch.object(Trainer, "step", slow_step):
                 go(out, "pool", changes)
             os._exit(0)
-        if times == 10 and number % 2:
-            time.sleep(rng.uniform(0.05, 0.5))
-        else:  # wait until training has started, on slow machines too
-            while lock_holder(out) is None and os.waitid(os.P_PID, process, GONE) is None:
-                time.sleep(0.002)
-            time.sleep(rng.uniform(0.0, 0.15))
+        # Wait until training has started, on slow machines too.
+        while lock_holder(out) is None and os.waitid(os.P_PID, process, GONE) is None:
+            time.sleep(0.002)
+        time.sleep(rng.uniform(0.0, 0.3))
         os.kill(process, signal.SIGKILL)
         _, status = os.waitpid(process, 0)
-        there = (out / "config.json").exists()
-        report: dict[str, Any] = {"killed": os.WIFSIGNALED(status), "there": there}
-        if there:
-            run = RunFolder.open(out)
-            steps = {name: run.load(name)[1]["step"] for name in run.checkpoints()}
-            report["last"] = steps.get("last", 0)
-            report["reached"] = max((record["step"] for record in run.metrics()), default=0)
-            report["state"] = run.state
-        emit(**report)
+        run = RunFolder.open(out)
+        steps = {name: run.load(name)[1]["step"] for name in run.checkpoints()}
+        reached = max((record["step"] for record in run.metrics()), default=0)
+        emit(killed=os.WIFSIGNALED(status), last=steps.get("last", 0), reached=reached,
+             state=run.state)  # fmt: skip
     emit(state=go(out, "pool", changes).state)
 
 

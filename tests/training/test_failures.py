@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
-import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -131,26 +130,15 @@ def test_corrupt_folders_are_refused_and_intact_ones_resume(
 def damage(run: RunFolder, name: str, how: str) -> Path:
     """Damage a checkpoint; returns the file that an error must name."""
     folder = run.path / "checkpoints"
-    (shard,), index = folder.glob(f"{name}-*.safetensors"), folder / f"{name}.json"
-    path = index if "index" in how else shard
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 16
-    contents: dict[str, bytes | bytearray] = {
-        "cut": content[:-1],
-        "empty": b"",
-        "flipped": content,
-        "index flipped": content,
-    }
-    if how in contents:
-        path.write_bytes(contents[how])
-    else:
+    path = folder / f"{name}.json" if "index" in how else next(folder.glob(f"{name}-*.safetensors"))
+    if "removed" in how:
         path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:-1])
     return path
 
 
-@pytest.mark.parametrize(
-    "how", ["cut", "empty", "flipped", "removed", "index flipped", "index removed"]
-)
+@pytest.mark.parametrize("how", ["cut", "removed", "index removed"])
 @pytest.mark.parametrize("name", ["best", "averaged"])
 def test_damaged_checkpoints_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, how: str
@@ -195,37 +183,22 @@ def test_a_checkpoint_of_another_network(
     refused(run)
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 400 kB."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount, unmount = shutil.which("mount"), shutil.which("umount")
-    if os.geteuid() != 0 or mount is None or unmount is None:
-        pytest.skip("needs root to mount a small disk")
-    command = [mount, "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(place)]
-    if subprocess.run(command, capture_output=True).returncode:
-        pytest.skip("this system mounts nothing here")
-    yield place
-    subprocess.run([unmount, str(place)], check=True)
-
-
 def test_a_full_disk_keeps_the_last_checkpoint(
-    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
     def fill(trainer: Trainer) -> None:
-        if trainer.steps == 7:
-            with (small_disk / "filler").open("wb", buffering=0) as file, suppress(OSError):
-                while True:
-                    file.write(bytes(4096))
+        if trainer.steps == 7:  # from here on nothing can be written, the status neither
+            monkeypatch.setattr(os, "fsync", full)
 
     changing_steps(monkeypatch, fill)
     with pytest.raises(RunError, match="no space left") as caught:
-        begin(small_disk / "run")
+        begin(tmp_path / "run")
     assert "\n" not in str(caught.value)
-    run = RunFolder.open(small_disk / "run")
-    assert run.load("last")[1]["step"] == 4
-    assert run.state in ("failed", "interrupted")
-    (small_disk / "filler").unlink()
     monkeypatch.undo()
+    run = RunFolder.open(tmp_path / "run")
+    assert run.load("last")[1]["step"] == 4
+    assert run.state == "interrupted"
     assert_equal(train(resume=run.path), uninterrupted()["progressive"])

@@ -31,23 +31,16 @@ def assert_holds_the_metrics(run: RunFolder) -> None:
     assert [event.value for event in events.Scalars("training/loss")] == pytest.approx(losses)
 
 
-def test_events_equal_the_metrics_and_are_passed_on(tmp_path: Path) -> None:
-    passed_on, plain = Listener(), Listener()
-    run = begin(tmp_path / "run", reporter=TensorBoardReporter(passed_on))
-    assert_holds_the_metrics(run)
-    begin(tmp_path / "plain", reporter=plain)
-    assert passed_on.titles == plain.titles
-    assert passed_on.ends == plain.ends == ["finished"]
-    assert [r.step for r in passed_on.reports] == [r.step for r in plain.reports]
-
-
 def test_a_resumed_run_has_each_step_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stopping_at(monkeypatch, 6)
-    begin(tmp_path / "run", reporter=TensorBoardReporter(Listener()))
+    first, second = Listener(), Listener()  # to which everything is passed on
+    begin(tmp_path / "run", reporter=TensorBoardReporter(first))
     stopping_at(monkeypatch, None)
-    assert_holds_the_metrics(
-        train(resume=tmp_path / "run", device="cpu", reporter=TensorBoardReporter(Listener()))
-    )
+    run = train(resume=tmp_path / "run", device="cpu", reporter=TensorBoardReporter(second))
+    assert (first.ends, second.ends) == (["stopped by SIGINT"], ["finished"])
+    assert len(first.titles) == len(second.titles) == 1
+    assert [r.step for r in second.reports] == [6, 7, 8, 8, 9, 10, 11, 12, 12]
+    assert_holds_the_metrics(run)
 
 
 def test_missing_tensorboard_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 import restated
 import torch
 from scipy import stats
-from thinkers import small_batch
-from torch import Tensor, nn
+from thinkers import small_batch, small_net
+from torch import Tensor
 
 import iterant
-from iterant.nets import DeepThinking, Net, build, paper_net
+from iterant.nets import DeepThinking, Net
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
 from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch
@@ -53,15 +52,6 @@ def test_loss_over_positions_equals_the_formula(smoothing: float) -> None:
     torch.testing.assert_close(both, 0.75 * classes + 0.25 * ours)
 
 
-def tiny(problem: str = "prefix-sums", variant: str = "dt-recall", depth: int = 4) -> Net:
-    config = replace(paper_net(problem, variant), width=4, head=(4,))
-    if variant.startswith("ff"):
-        config = replace(config, depth=depth)  # type: ignore[call-arg]
-    net = build(config.kind, config, seed=5)
-    assert isinstance(net, nn.Module)
-    return net.double()
-
-
 def batch_of(problem: str) -> Batch:
     if problem == "mazes":
         mazes = iterant.task("mazes").sample(2, size=3, seed=3)
@@ -96,7 +86,8 @@ def test_no_iteration_is_computed_twice(number: int) -> None:
         (RunTimeWeighted(Recipe(iterations=7)), {"with": 7, "answers": 7}),
     ]
     for objective, counts in cases:
-        net, batch, calls = tiny(), batch_of("prefix-sums"), Counter[str]()
+        net, batch = small_net("prefix-sums", "dt-recall"), batch_of("prefix-sums")
+        calls = Counter[str]()
         assert isinstance(net, DeepThinking)
         net.head.register_forward_hook(lambda *_, calls=calls: calls.update(["answers"]))
         net.block.register_forward_hook(
@@ -128,7 +119,7 @@ def assert_restated(
 @pytest.mark.parametrize("alpha", [0.0, 0.01, 0.5, 1.0])
 @pytest.mark.parametrize("prefix", [True, False])
 def test_progressive_is_algorithm_1(problem: str, variant: str, alpha: float, prefix: bool) -> None:
-    net, batch = tiny(problem, variant), batch_of(problem)
+    net, batch = small_net(problem, variant), batch_of(problem)
     objective = progressive(4, alpha, prefix=prefix)
     seen = set()
     for number in range(2 if problem == "mazes" else 5):
@@ -141,6 +132,6 @@ def test_progressive_is_algorithm_1(problem: str, variant: str, alpha: float, pr
 
 @pytest.mark.parametrize(("problem", "variant"), KINDS)
 def test_run_time_weighted(problem: str, variant: str) -> None:
-    net, batch = tiny(problem, variant), batch_of(problem)
+    net, batch = small_net(problem, variant), batch_of(problem)
     wanted = restated.run_time_weighted(net, batch.inputs, batch.targets, m=4)
     assert_restated(RunTimeWeighted(Recipe(iterations=4)), net, batch, 0, wanted)

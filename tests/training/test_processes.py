@@ -76,8 +76,8 @@ def test_a_run_killed_many_times_equals_an_uninterrupted_one(
     *reports, end = [json.loads(line) for line in done.stdout.splitlines()]
     assert end == {"state": "finished"}
     assert len(reports) == times
-    in_time = [report for report in reports if report["killed"] and report["there"]]
-    assert len(in_time) >= (3 if times == 10 else times // 2)
+    in_time = [report for report in reports if report["killed"]]
+    assert len(in_time) >= times // 2
     for report in in_time:
         early = {"created"} if report["reached"] == 0 else set()  # before the first step
         assert report["state"] in {"interrupted"} | early, report

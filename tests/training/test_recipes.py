@@ -67,21 +67,16 @@ def test_bad_values_are_refused_by_name(name: str, value: Any) -> None:
     assert reprlib.repr(value) in message
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Recipe)])
-def test_every_field_is_checked(name: str) -> None:
-    with pytest.raises(RecipeError, match=name):
-        Recipe().changed(**{name: object()})
+def test_every_field_is_checked() -> None:
+    for field in fields(Recipe):
+        with pytest.raises(RecipeError, match=field.name):
+            Recipe().changed(**{field.name: object()})
 
 
-@pytest.mark.parametrize(
-    "content",
-    [None, b"rate = ", b"\xff\xfe", b"rate = 1\nrate = 2", b"speed = 3", b"alpha = 2"],
-)
-def test_a_bad_recipe_file(tmp_path: Path, content: bytes | None) -> None:
-    path = tmp_path / "mine.toml"
-    if content is not None:
-        path.write_bytes(content)
-    for bad in (path, tmp_path, Path("/dev/zero")):
+@pytest.mark.parametrize("text", ["rate = ", "rate = 1\nrate = 2", "speed = 3", "alpha = 2"])
+def test_a_bad_recipe_file(tmp_path: Path, text: str) -> None:
+    (tmp_path / "mine.toml").write_text(text)
+    for bad in (tmp_path / "mine.toml", tmp_path / "none.toml", tmp_path, Path("/dev/zero")):
         with pytest.raises(UsageError) as caught:
             recipe_from_file(bad, Recipe())
         assert "\n" not in str(caught.value)
@@ -115,9 +110,6 @@ SHARED: dict[str, Any] = {
     "count": None, "width": None, "head": None,
 }  # fmt: skip
 
-PROBLEMS = ("prefix-sums", "mazes", "chess")
-VARIANTS = ("dt", "dt-recall", "ff", "ff-recall")
-
 
 @pytest.mark.parametrize(("problem", "net"), HYPERPARAMETERS)
 def test_the_paper_recipes_follow_its_tables(problem: str, net: str) -> None:
@@ -127,8 +119,8 @@ def test_the_paper_recipes_follow_its_tables(problem: str, net: str) -> None:
 
 
 @pytest.mark.parametrize("word", RECIPES)
-@pytest.mark.parametrize("problem", [*PROBLEMS, "user-defined"])
-@pytest.mark.parametrize("net", VARIANTS)
+@pytest.mark.parametrize("problem", ["prefix-sums", "mazes", "chess", "user-defined"])
+@pytest.mark.parametrize("net", ["dt", "dt-recall", "ff", "ff-recall"])
 def test_recipes_round_trip_through_json(word: str, problem: str, net: str) -> None:
     chosen = recipe(word, problem, net)
     assert (chosen.name, chosen.net) == (word, net)

@@ -1,25 +1,31 @@
-"""Validation, monitoring on larger problems, and which weights are kept."""
+"""Validation, monitoring on larger problems, which weights are kept, and restarts."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import repeat
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from small_runs import begin, metrics, stopping_at, uninterrupted
+from small_runs import Listener, assert_equal, begin, metrics, stopping_at, uninterrupted
 
 import iterant
 from iterant.errors import TaskError
 from iterant.nets import build
 from iterant.tasks.prefix_sums import PrefixSums
 from iterant.tasks.protocol import Size
+from iterant.training import loop as loops
 from iterant.training import train
 from iterant.training.loop import Figures, Loop, Validator, better_than
 from iterant.training.recipe import Recipe
 
 
 def set_figures(
-    monkeypatch: pytest.MonkeyPatch, validations: list[float], monitored: list[Figures]
+    monkeypatch: pytest.MonkeyPatch,
+    validations: Iterable[float],
+    monitored: Iterable[Figures] = repeat({}),
 ) -> None:
     """Let validation and monitoring return these, one after the other."""
     accuracies, figures = iter(validations), iter(monitored)
@@ -122,3 +128,84 @@ def test_without_held_out_problems_there_is_no_validation() -> None:
     assert validator.validate(net) == {}
     assert "validation at 2m" not in validator.monitor(net)
     assert better_than({}, {}, "validation") is None
+
+
+# A run that ends below ``restart_below`` restarts with other weights.
+
+RESTARTING: dict[str, Any] = {"restart_below": 0.9, "validate_every": 3}
+
+
+@pytest.fixture(autouse=True)
+def short_runs_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "_MIN_STEPS", 12)
+
+
+def test_a_failed_run_restarts_with_other_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listener = Listener()
+    set_figures(monkeypatch, [0.2, 0.9])
+    run = begin(tmp_path / "again", **RESTARTING, reporter=listener)
+    assert run.state == "finished"
+    (note,) = [text for text in listener.notes if "restarting" in text]
+    assert "validation accuracy 20.00 % at the end, below 90 %" in note
+    weights, about = run.load("last")
+    assert (about["tries"], about["step"]) == (2, 12)
+    assert run.status.best == {"validation": 0.9, "epoch": 3, "step": 12}
+    first, *others = metrics(run)
+    assert (first["kind"], first["try"], first["figures"]["validation"]) == ("again", 2, 0.2)
+    assert [record["step"] for record in others if record["kind"] == "train"] == [*range(1, 13)]
+    set_figures(monkeypatch, [0.9])
+    straight, metadata = begin(tmp_path / "straight", **RESTARTING).load("last")
+    assert metadata["tries"] == 1
+    assert any(not torch.equal(weights[name], straight[name]) for name in straight)
+
+
+@pytest.mark.parametrize("stop", [2, 11])
+def test_resume_in_the_second_try(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int
+) -> None:
+    set_figures(monkeypatch, [0.2, 0.95])
+    whole = begin(tmp_path / "whole", "best", **RESTARTING, choose="validation")
+    set_figures(monkeypatch, [0.2, 0.95])
+    original = Loop._restart
+
+    def then_stop(loop: Loop, fresh: dict[str, float]) -> None:
+        original(loop, fresh)
+        stopping_at(monkeypatch, stop)
+
+    monkeypatch.setattr(Loop, "_restart", then_stop)
+    broken = begin(tmp_path / "broken", "best", **RESTARTING, choose="validation")
+    assert (broken.state, broken.status.step) == ("stopped", stop)
+    stopping_at(monkeypatch, None)
+    assert_equal(whole, train(resume=broken.path, device="cpu"))
+
+
+def test_a_kill_during_the_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_figures(monkeypatch, [0.2, 0.95])
+    whole = begin(tmp_path / "whole", **RESTARTING)
+    set_figures(monkeypatch, [0.2, 0.95])
+    with monkeypatch.context() as patch:
+        patch.setattr("iterant.io.RunFolder.rewind_metrics", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            begin(tmp_path / "killed", **RESTARTING)
+    killed = train(resume=tmp_path / "killed", device="cpu")
+    assert killed.load("last")[1] == whole.load("last")[1]
+    for name, value in whole.load("last")[0].items():
+        assert torch.equal(value, killed.load("last")[0][name]), name
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "least", "tries", "best"),
+    [((0.2,), 13, 1, 0.2), ((0.1, 0.3, 0.2), 12, 3, 0.3), ((0.9,), 12, 1, 0.9)],
+    ids=["a short run is not restarted", "the best of three is kept", "good enough"],
+)
+def test_the_number_of_tries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, accuracies: tuple[float, ...], least: int,
+    tries: int, best: float,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(loops, "_MIN_STEPS", least)
+    set_figures(monkeypatch, accuracies)
+    run = begin(tmp_path / "run", **RESTARTING)
+    assert (run.state, run.load("last")[1]["tries"]) == ("finished", tries)
+    assert run.status.best["validation"] == best
