@@ -21,18 +21,14 @@ from iterant.nets import DeepThinking
 from iterant.zoo import card
 
 
-@pytest.mark.parametrize("word", registry.known("task"))
-def test_samples_of_every_task(word: str, command: Any) -> None:
-    task = registry.task(word)
+def test_samples_without_their_solution(command: Any) -> None:
+    """With it: tests/golden."""
+    task = registry.task("mazes")
     batch = task.sample(1, seed=3)
-    problem = replace(batch, targets=torch.full_like(batch.targets, -1))
-    for flags, expected in (([], batch), (["--no-solution"], problem)):
-        description = task.describe(expected)
-        code, output, errors = command("sample", word, "--seed", "3", *flags)
-        assert (code, errors) == (0, "")
-        assert output.startswith(f"{description.title}\n{description.text}")
-        assert description.caption in output
-        assert "predicted" not in output, "there is no prediction"
+    description = task.describe(replace(batch, targets=torch.full_like(batch.targets, -1)))
+    code, output, errors = command("sample", "mazes", "--seed", "3", "--no-solution")
+    assert (code, errors) == (0, "")
+    assert output.startswith(f"{description.title}\n{description.text}")
 
 
 def test_samples_of_several_sizes_and_their_picture(
@@ -50,15 +46,11 @@ def test_samples_of_several_sizes_and_their_picture(
 
 def test_info(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("iterant.cli.info.PACKAGES", ("torch", "no-such-package"))
-    monkeypatch.setattr("os.cpu_count", lambda: 7)
     code, output, errors = command("info")
     assert (code, errors) == (0, "")
-    assert "7 cores, " in output
     rows = [line.split() for line in output.splitlines()]
-    assert {"iterant", "python", "torch", "cpu"} <= {row[0] for row in rows}
     assert ["no-such-package", "not", "installed"] in rows
-    for name in ("mazes", "prefix-sums-paper"):
-        assert [name, f"{card(name).parameters:,}"] in rows
+    assert ["mazes", f"{card('mazes').parameters:,}"] in rows
     assert ["mazes", "dt-recall", "783,504"] in rows
 
 
@@ -130,9 +122,6 @@ def test_analyze(tmp_path: Path, command: Any) -> None:
     assert "m0 (2)" in output
     assert (out / "index.html").exists()
     assert len(list(failures.glob("*.png"))) == 8
-    assert {path.stem for path in out.glob("*.json")} == {
-        "noise", "move-end", "convergence", "near-misses",
-    }  # fmt: skip
     result = read_result(out / "noise.json")
     assert (result["seed"], result["figures"]["count"]) == (2, 4)
     assert result["figures"]["models"]["m0"]["findings"][0]["after"] == 3

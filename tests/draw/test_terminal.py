@@ -182,13 +182,6 @@ def test_reduction_keeps_colours() -> None:
     assert len(lit("\n".join(walls.split("\n")[:-1]))) > 100, "unless nothing has a colour"
 
 
-def test_a_wide_border_is_cropped_where_cells_do_not_fit() -> None:
-    cells = np.zeros((30, 30, 3), dtype=np.uint8)
-    cells[10:20, 10:20, 0] = np.arange(100, 200).reshape(10, 10)
-    shown = terminal(Description("", "text", cells), console(12), lines=6)
-    assert shown.plain == "\n".join(["▀" * 12] * 6), "one cell of the border is left"
-
-
 @pytest.mark.parametrize("size", [9, 59, 101])
 @pytest.mark.parametrize(("width", "lines"), [(80, 20), (40, 12), (10, 6)])
 def test_everything_fits(size: int, width: int, lines: int) -> None:
