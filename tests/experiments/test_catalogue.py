@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iterant.errors import UnknownName
-from iterant.experiments.catalogue import (
-    EXPERIMENTS,
-    FITTED,
-    INTERVENTIONS,
-    PEAKS,
-    Experiment,
-    experiment,
-)
+from iterant.experiments.catalogue import EXPERIMENTS, FITTED, INTERVENTIONS, PEAKS, Experiment
 from iterant.experiments.measures import Accuracy, Peaks, Recovered, Solved
 from iterant.experiments.models import MODELS, OURS, Model
 from iterant.registry import task
@@ -23,11 +15,6 @@ EVERY = pytest.mark.parametrize("one", EXPERIMENTS.values(), ids=lambda one: one
 
 def measured(model: Model) -> set[str]:
     return {test.name for test in model.tests} | {study.name for study in model.studies}
-
-
-def test_suggestion_for_an_unknown_name() -> None:
-    with pytest.raises(UnknownName, match="did you mean 'fig-width'"):
-        experiment("fig-with")
 
 
 @EVERY
