@@ -157,17 +157,6 @@ def test_dots(codes: NDArray[np.int64]) -> None:
     assert {place for place in shown if codes[place[0], min(place[1], 9)] == 0} <= {(0, 99)}
 
 
-def test_a_colour_of_up_to_four_cells_fills_its_characters() -> None:
-    codes = np.full((9, 9), 2)
-    codes[0, 0] = codes[1, 7] = 1
-    codes[4:6, 2:4] = 3
-    sign, ink, _ = styled(dots(codes))[1][1]
-    assert (sign, ink is not None and ink[0] > ink[1]) == ("⣿", True), "an end is red"
-    codes[0, 4] = 3
-    assert styled(dots(codes))[0][2][1] == ink
-    assert dots(np.where(codes == 2, 0, codes)).plain.splitlines()[1][1] == "⠛"
-
-
 def test_reduction_keeps_colours() -> None:
     codes = np.ones((90, 60), dtype=np.int64)
     codes[:, 7] = 2
