@@ -104,16 +104,15 @@ def test_weights_are_evaluated_as_in_python(tmp_path: Path, command: Any) -> Non
     assert "size 6" in output
 
 
-@pytest.mark.parametrize("words", [(), ("--trade",)])
 def test_results_name_the_set_of_problems(
-    words: tuple[str, ...], command: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    command: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     net: Any = small_net("chess", "dt-recall")
     subjects = {"chess": Subject(net.float(), Chess(SAMPLE), label="chess", regime=6),
             "sums": Subject(exact_prefix_sums(), TASK, label="sums", regime=6)}  # fmt: skip
     monkeypatch.setattr("iterant.analysis.studies.subject_of", lambda run, **_: subjects[run])
     monkeypatch.chdir(tmp_path)
-    few = ("--count", "3", "--max-steps", "2", "--device", "cpu", "--json", "figures.json", *words)
+    few = ("--count", "3", "--max-steps", "2", "--device", "cpu", "--json", "figures.json")
     _, output, _ = command("evaluate", "chess", "--size", "0:9", "9:20", *few)
     source = "all 4,000 puzzles in the sample that comes with the package, fewer than 1,500,000"
     assert output.count(f"Chess puzzles: {source}\n") == 1

@@ -1,4 +1,4 @@
-"""``iterant sample``, ``data``, ``info``, ``runs``, ``export``, ``import`` and ``analyze``."""
+"""``iterant sample``, ``info``, ``runs``, ``export``, ``import`` and ``analyze``."""
 
 from __future__ import annotations
 
@@ -71,23 +71,6 @@ def test_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Any) -> 
     assert "unreadable" in broken
     assert "2 h 2 min ago" in broken
     assert reason == "runs/broken: it is damaged"
-
-
-ROWS = """PuzzleId,FEN,Moves,Rating,RatingDeviation,Popularity,NbPlays,Themes,GameUrl,OpeningTags
-abcde,6k1/5ppp/8/8/8/8/5PPP/3R2K1 b - - 0 1,h7h6 d1d8,900,80,90,100,mateIn1 short,url,
-wrong,not a board,a1a2 a2a3,900,80,90,100,short,url,
-"""
-
-
-def test_data_chess(command: Any) -> None:
-    Path("puzzles.csv").write_text(ROWS)
-    code, output, errors = command("data", "chess", "puzzles.csv", "--out", "packed")
-    assert (code, errors) == (0, "")
-    assert "1 puzzle written to packed" in output
-    assert "2 rows read, 1 broken" in output
-    assert "  line 3: " in output
-    code, output, errors = command("data", "chess", "puzzles.csv", "--out", "packed")
-    assert (code, output, errors.count("\n")) == (2, "", 1)
 
 
 def test_export(command: Any) -> None:

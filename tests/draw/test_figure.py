@@ -75,17 +75,6 @@ def test_positions_of_glyphs_and_arrows() -> None:
     assert changed(arrows=(Arrow((1, 1), (1, 1)),)) == set()
 
 
-@pytest.mark.parametrize(
-    "more", [{"caption": "nine by nine"}, {"row_labels": ("1", "2")}, {"column_labels": ("a", "b")}]
-)
-def test_captions_and_labels(more: dict[str, Any]) -> None:
-    bare, labelled = checkered(2, 2), checkered(2, 2, **more)
-    small, large = draw.pixels(bare, scale=50), draw.pixels(labelled, scale=50)
-    assert large.shape[0] > small.shape[0] or large.shape[1] > small.shape[1]
-    dark = (large < 100).all(axis=-1).sum() - (small < 100).all(axis=-1).sum()
-    assert dark > 10
-
-
 def test_save_png(tmp_path: Path) -> None:
     description = checkered(3, 4)
     path = draw.save_png(description, tmp_path / "board.PNG", scale=5)
