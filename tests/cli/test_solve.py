@@ -68,18 +68,13 @@ def test_bits(
     assert (solution["stopped_by"], solution["answer"]) == (stopped_by, lines["answer"])
 
 
-@pytest.mark.parametrize(
-    ("content", "code", "text"),
-    [(b"111\n", 0, "101"), (b"", 2, "is empty; give"), (b"# none\n", 2, "holds no problem")],
-)
 @pytest.mark.usefixtures("exact_networks")
-def test_standard_input(
-    content: bytes, code: int, text: str, command: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-    ended, output, errors = command("solve", "prefix-sums", "-")
-    assert ended == code
-    assert text in (errors if code else facts(output)["answer"])
+def test_standard_input(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for content, code in ((b"111\n", 0), (b"", 2)):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        ended, output, errors = command("solve", "prefix-sums", "-")
+        assert ended == code
+        assert "is empty; give" in errors if code else facts(output)["answer"].startswith("101")
 
 
 @pytest.mark.usefixtures("exact_networks")

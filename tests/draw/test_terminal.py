@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 import iterant
-from iterant.draw.terminal import merge_blocks, terminal
+from iterant.draw.terminal import terminal
 from iterant.tasks.protocol import Arrow, Description, Glyph
 
 Colour = tuple[int, ...] | None
@@ -55,20 +55,6 @@ def test_half_blocks(cells: np.ndarray) -> None:
     assert rows[: len(cells)] == [[tuple(map(int, cell)) for cell in row] for row in cells]
     if len(cells) % 2:
         assert all(paper is None for _, _, paper in lines[-1]), "nothing below the last row"
-
-
-@given(cell_arrays, st.sampled_from([0, 1]))
-def test_merge_blocks(cells: np.ndarray, border: int) -> None:
-    doubled = cells.repeat(2, axis=0).repeat(2, axis=1)
-    image = doubled[border : len(doubled) - border, border : doubled.shape[1] - border]
-    if image.size:
-        small = merge_blocks(image)
-        assert small.shape[1] <= image.shape[1] // 2 + 1
-        restored = small.repeat(2, axis=0).repeat(2, axis=1)
-        cut = (len(restored) - len(image)) // 2
-        assert np.array_equal(
-            restored[cut : len(restored) - cut, cut : restored.shape[1] - cut], image
-        )
 
 
 def test_plain_text() -> None:
