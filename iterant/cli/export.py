@@ -116,8 +116,6 @@ def demo(
         page = find_page()
         if out is not None:
             shutil.copytree(page.folder, check_new_folder(out), dirs_exist_ok=True)
-    if page.stale:
-        echo("this page was built from older files; build it again: iterant demo --build")
     if out is not None:
         echo(f"{out}: {', '.join(page.networks)}; serve it with any web server")
         echo(f"for instance: python -m http.server --directory {out}")

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from iterant.solving import Film, Frame, Viewer
     from iterant.tasks.protocol import Problem, Task
 
-_TRAINING_SECONDS, _LINE_SECONDS, _PICTURE_SECONDS = 5.0, 3.0, 1 / 8
-"""Between lines of training, between lines of solving, and between pictures of solving."""
+_TRAINING_SECONDS, _PICTURE_SECONDS = 5.0, 1 / 8
+"""Between lines of training, and between pictures of solving."""
 _LINES_BESIDE, _FEWEST_LINES = 4, 6
 """Terminal lines for text beside the live picture; least height of a picture."""
 
@@ -268,52 +268,38 @@ def training_display(screen: Console) -> Iterator[Reporter]:
         yield reporter
 
 
-class IterationDisplay:
-    """The iterations on one problem: a picture a few times a second, or lines without ``live``."""
-
-    def __init__(
-        self, task: Task, screen: Console, live: Live | None = None, pace: float | None = None
-    ) -> None:
-        """``pace``: most iterations per second."""
-        self.task, self.screen, self.live, self.pace = task, screen, live, pace
-        self.start = monotonic()
-        self.last = self.start if live is None else -math.inf
-
-    def __call__(self, problem: Problem, frame: Frame, film: Film) -> None:
-        """Called after every iteration."""
-        from iterant.draw.animation import describe_iteration
-        from iterant.draw.terminal import terminal
-
-        if self.live is not None and self.pace is not None:
-            sleep(max(0.0, self.start + frame.step / self.pace - monotonic()))
-        if monotonic() - self.last < (_LINE_SECONDS if self.live is None else _PICTURE_SECONDS):
-            return
-        since = film.changes()[-1].step
-        status = f"iteration {frame.step:,}, answer unchanged since iteration {since:,}"
-        if self.live is None:
-            self.screen.print(status, soft_wrap=True)
-        else:
-            lines = self.screen.height - _LINES_BESIDE
-            text = Text(status, no_wrap=True, overflow="ellipsis")
-            if lines >= _FEWEST_LINES:
-                description = replace(describe_iteration(self.task, problem, frame), caption="")
-                text = Text("\n").join([terminal(description, self.screen, lines=lines), text])
-            self.live.update(text, refresh=True)
-        # From the end of drawing: a slow terminal gets fewer pictures and does not slow us down.
-        self.last = monotonic()
-
-
 @contextlib.contextmanager
 def iteration_display(
     task: Task, screen: Console, *, live: bool, pace: float | None = None
 ) -> Iterator[Viewer | None]:
-    """The display of iterations that suits the terminal; None without ``live``."""
-    from iterant.draw.terminal import has_colours
+    """A viewer that draws the iterations on one problem, a few times a second.
 
-    if not live:
+    None without ``live`` or on a terminal without colours. ``pace``: most iterations per second.
+    """
+    from iterant.draw.animation import describe_iteration
+    from iterant.draw.terminal import has_colours, terminal
+
+    if not live or not has_colours(screen):
         yield None
-    elif not has_colours(screen):
-        yield IterationDisplay(task, screen)
-    else:
-        with Live(console=screen, auto_refresh=False, transient=True) as display:
-            yield IterationDisplay(task, screen, display, pace)
+        return
+    start, last = monotonic(), -math.inf
+
+    def view(problem: Problem, frame: Frame, film: Film) -> None:
+        nonlocal last
+        if pace is not None:
+            sleep(max(0.0, start + frame.step / pace - monotonic()))
+        if monotonic() - last < _PICTURE_SECONDS:
+            return
+        since = film.changes()[-1].step
+        status = f"iteration {frame.step:,}, answer unchanged since iteration {since:,}"
+        lines = screen.height - _LINES_BESIDE
+        text = Text(status, no_wrap=True, overflow="ellipsis")
+        if lines >= _FEWEST_LINES:
+            description = replace(describe_iteration(task, problem, frame), caption="")
+            text = Text("\n").join([terminal(description, screen, lines=lines), text])
+        display.update(text, refresh=True)
+        # From the end of drawing: a slow terminal gets fewer pictures and does not slow us down.
+        last = monotonic()
+
+    with Live(console=screen, auto_refresh=False, transient=True) as display:
+        yield view

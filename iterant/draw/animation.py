@@ -112,8 +112,6 @@ def check_animation(path: PathLike) -> Path:
 def save_animation(frames: Sequence[Pixels], path: PathLike) -> Path:
     """Write frames as a .gif, longer ones if they are few; the last is shown two seconds."""
     target = check_animation(path)
-    if not frames:
-        raise UsageError("there is nothing to animate: the list of frames is empty")
     height, width = np.max([frame.shape[:2] for frame in frames], axis=0)
     same_size = []
     for frame in frames:

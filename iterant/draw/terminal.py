@@ -80,8 +80,6 @@ def _coloured(description: Description, width: int, lines: int | None) -> Text |
         return cells.shape[1] <= width and (lines is None or len(cells) <= 2 * lines)
 
     cells = cells if fit(cells) else merge_blocks(cells)
-    if lines is not None and not fit(cells):
-        cells = crop_border(cells)
     if fit(cells):
         return _halves(cells)
     return None if lines is None else _dots(cells, width, lines)
@@ -173,15 +171,6 @@ def rank_cells(cells: Cells) -> tuple[NDArray[np.int64], list[Style]]:
         lighter = 0.6 * cells[vivid][first[index]] + 0.4 * 255
         styles.append(Style(color=Color.from_rgb(*lighter), bold=True))
     return ranks, styles
-
-
-def crop_border(cells: Cells) -> Cells:
-    """Cells whose uniform border is reduced to one cell."""
-    rows, columns = np.nonzero((cells != cells[0, 0]).any(axis=2))
-    if not rows.size:
-        return cells
-    top, left = max(0, rows.min() - 1), max(0, columns.min() - 1)
-    return cells[top : rows.max() + 2, left : columns.max() + 2]
 
 
 def merge_blocks(cells: Cells) -> Cells:

@@ -108,13 +108,6 @@ INTERVENTIONS: dict[str, dict[str, tuple[float | None, float]]] = {
 }  # fmt: skip
 """Mean iterations to solution (None: none was) and peak accuracy in per cent, on mazes of 13."""
 
-SEEDS: dict[str, str] = {
-    "prefix-sums": "(of DT with α = 1, 14 of 20 were converged, elsewhere all)",
-    "mazes": "(with recall 4 in 5 were converged, elsewhere all)",
-    "chess": "(about half were converged)",
-}
-"""What the paper says of seeds left out; it does not state how many its means are over."""
-
 
 @dataclass(frozen=True)
 class Row:

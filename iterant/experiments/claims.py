@@ -192,9 +192,10 @@ def within(
 
     def check(records: Records) -> ClaimVerdict:
         values = [quantity.of(records, model) for model in models]
+        titles = [MODELS[model].title for model in models]
         numbers = quantity.heading + ", ".join(
             f"{name} {'not run' if value is None else quantity.text(value)}"
-            for name, value in zip(names or map(label, models), values, strict=True)
+            for name, value in zip(names or titles, values, strict=True)
         )
         known = [value for value in values if value is not None]
         if len(known) < len(models):
@@ -246,7 +247,7 @@ def every_seed(models: tuple[str, ...], has: Callable[[Record], bool | None], wh
         if not any(by_model.values()):
             return ClaimVerdict(NOT_RUN)
         ours = tuple(
-            f"{label(model)}: {sum(seeds)} of {counted(len(seeds), 'seed')} {what}"
+            f"{MODELS[model].title}: {sum(seeds)} of {counted(len(seeds), 'seed')} {what}"
             for model, seeds in by_model.items()
         )
         if min(map(len, by_model.values())) < LEAST_SEEDS:
@@ -274,15 +275,10 @@ def any_solved(model: str, size: str) -> Check:
         count, problems, steps = max(
             results, key=lambda result: (result[0] / result[1], -result[2])
         )
-        ours = f"{label(model)}: {count} of {problems} after {steps:,} iterations"
+        ours = f"{MODELS[model].title}: {count} of {problems} after {steps:,} iterations"
         return ClaimVerdict(REPRODUCED if count else NOT_SEEN, (ours,))
 
     return check
-
-
-def label(key: str) -> str:
-    """The title of a model."""
-    return MODELS[key].title
 
 
 def _linear(record: Record) -> bool | None:
@@ -317,7 +313,7 @@ _STUDIES = ("noise", "zeros", "swap")
 
 def _paper(size: str, *models: str) -> str:
     """The paper's peaks of these models, as text."""
-    return ", ".join(f"{label(model)} {PEAKS[size][model].text}" for model in models)
+    return ", ".join(f"{MODELS[model].title} {PEAKS[size][model].text}" for model in models)
 
 
 def _higher_peak(
@@ -447,7 +443,7 @@ CLAIMS: dict[str, Claim] = {
     "interventions": Claim(
         "With recall, mazes recover from noise, zeros and swapped features", "Section 5, Table 7",
         "; ".join(
-            f"{label(model)} {', '.join(f'{known[study][1]:g}' for study in _STUDIES)} %"
+            f"{MODELS[model].title} {', '.join(f'{known[study][1]:g}' for study in _STUDIES)} %"
             for model, known in INTERVENTIONS.items()
         ),
         ("table-interventions",),

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from iterant.draw.figure import write_figure
-from iterant.draw.plots import Line, Plot, Trace, panels_figure, stamp
+from iterant.draw.plots import Line, Panels, Plot, Trace, panels_figure, stamp
 from iterant.experiments.catalogue import PEAKS, Experiment, Panel, Row
 from iterant.experiments.measures import (
     Changes,
@@ -44,8 +44,6 @@ _STYLES = {"DT": (0, 4, 1), "DT-Recall": (1, 5, 0), "FF": (2, 2, 3), "ours": (3,
 """By label: colour, the lighter colour for α = 0, line style"""
 _GRID, _PAPER = 6, 5
 """Colours of our and the paper's points in a grid; no other line has them."""
-
-Panels = list[tuple[Plot, list[Line]]]
 
 
 def save_figure(experiment: Experiment, records: Records, folder: PathLike) -> list[Path]:

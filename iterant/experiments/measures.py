@@ -7,10 +7,6 @@
 
 Every measure gives a `Cell`: the mean over some seeds, and the text that tables show. As in the
 paper, a peak is that of the curve averaged over seeds, with the standard error there.
-Intervals are 95 % by Student's t, because seeds are few, and no narrower than the number of test
-problems allows: seeds that all solve the same 200 of 200 do not show 100.00 %. A difference is
-reported only where the intervals do not overlap, and its absence only where the seeds could have
-shown one.
 """
 
 from __future__ import annotations
@@ -74,7 +70,8 @@ class Value:
         """The 95 % confidence interval; without an error that over the problems, if there are any.
 
         Half its width is Student's t times the error, or 1.96 times where seeds are many or their
-        number is not stated. It is no narrower than the problems allow.
+        number is not stated. It is no narrower than the problems allow: seeds that all solve the
+        same 200 of 200 do not show 100.00 %.
         """
         over_problems = problem_interval(self.mean, self.problems) if self.problems else None
         if self.error is None:

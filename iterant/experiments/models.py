@@ -106,7 +106,6 @@ _SUMS_TESTS = (
     SizeTest(48, 1000, 300),
     SizeTest(512, 200, 500),
 )
-_LONG_TEST = _SUMS_TESTS[-1:]
 _SUMS_STUDIES = (
     *map(StudySpec, ("clean", "noise", "zeros", "swap", "convergence")),
     StudySpec("bit-flip", seeds=3),
@@ -123,9 +122,6 @@ _MAZE_STUDIES = (
 )  # fmt: skip
 _RANGES = ((600_000, 700_000), (700_000, 800_000), (1_000_000, 1_100_000))
 _CHESS_TESTS = tuple(SizeTest(size, 10_000, 100) for size in _RANGES)
-_OUR_MAZE_TESTS = (*_MAZE_TESTS[:-1], SizeTest(59, 100, 1500))
-"""A local rule needs one iteration per cell of the longest path. Larger mazes are tested without
-curves."""
 
 
 OURS = "best"
@@ -150,7 +146,7 @@ def _sums() -> Iterator[Model]:
         yield replace(model, changes={"rate": 1e-3}) if model.key == "sums-dt-a0" else model
     # Validation is never perfect, so it takes the whole schedule.
     yield Model("sums-ff", "prefix-sums", "ff", "FF", 0.0, tests=_SUMS_TESTS, seconds=80.0)
-    grid: dict[str, Any] = {"tests": _LONG_TEST, "seeds": 3}
+    grid: dict[str, Any] = {"tests": _SUMS_TESTS[-1:], "seeds": 3}
     for width in (50, 100, 200, 300):
         yield Model(f"sums-recall-a1-w{width}", "prefix-sums", "dt-recall", f"width {width}", 1.0,
                     {"width": width}, **grid)  # fmt: skip
@@ -185,12 +181,13 @@ def _chess() -> Iterator[Model]:
 
 
 def _ours() -> Iterator[Model]:
-    # A local rule needs one iteration per position, and a few more.
+    # A local rule needs one iteration per position or per cell of the longest path, and a few more.
     sums_tests = (*_SUMS_TESTS[:-1], SizeTest(512, 200, 700))
+    maze_tests = (*_MAZE_TESTS[:-1], SizeTest(59, 100, 1500))
     sums_studies = (*_SUMS_STUDIES[:-1], StudySpec("bit-flip", seeds=1))
     yield Model("sums-ours", "prefix-sums", "", "ours", recipe_name=OURS, tests=sums_tests,
                 studies=sums_studies, study_size=48)  # fmt: skip
-    yield Model("mazes-ours", "mazes", "", "ours", recipe_name=OURS, tests=_OUR_MAZE_TESTS,
+    yield Model("mazes-ours", "mazes", "", "ours", recipe_name=OURS, tests=maze_tests,
                 studies=_MAZE_STUDIES, study_size=13, seeds=3, seconds=55.0)  # fmt: skip
     yield Model("chess-ours", "chess", "", "ours", recipe_name=OURS, tests=_CHESS_TESTS, seeds=1,
                 seconds=3600.0)  # fmt: skip

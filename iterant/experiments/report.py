@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from iterant.experiments.catalogue import EXPERIMENTS, PEAKS, SEEDS, Experiment, Row
+from iterant.experiments.catalogue import EXPERIMENTS, PEAKS, Experiment, Row
 from iterant.experiments.claims import AT_REST, CLAIMS, LINEAR, MARGIN, REACHED, VERDICTS
 from iterant.experiments.figures import figure_panels
 from iterant.experiments.measures import (
@@ -50,7 +50,6 @@ def results_page(results: PathLike) -> str:
         contents=_contents(records, Path(results)),
         experiments="\n\n".join(_experiment(one, records) for one in EXPERIMENTS.values()),
         missing=_missing(records),
-        seeds="; ".join(f"{task} {text}" for task, text in SEEDS.items()),
         margin=MARGIN,
         reached=100 * REACHED,
         at_rest=100 * AT_REST,
@@ -66,14 +65,6 @@ def markdown(rows: Sequence[TableRow]) -> str:
         return "None."
     head = [name for name in rows[0] if any(row[name] for row in rows)]
     return "\n".join(markdown_table(head, [[row[name] for name in head] for row in rows]))
-
-
-def _picture(title: str, name: str) -> str:
-    return f"[![{title}](results/figures/{name}.png)](results/figures/{name}.svg)"
-
-
-def _file_link(file: Path, results: Path) -> str:
-    return f"[{file.stem}](results/{file.relative_to(results).as_posix()})"
 
 
 def _claims(records: Records) -> str:
@@ -102,7 +93,9 @@ def _contents(records: Records, results: Path) -> str:
         done, planned = state_of(one, records)
         lines.append(f"| [{one.title}](#{one.anchor}) | {one.place} | {done} of {planned} |")
     files = sorted({one.file for one in records.all})
-    links = ", ".join(_file_link(file, results) for file in files)
+    links = ", ".join(
+        f"[{file.stem}](results/{file.relative_to(results).as_posix()})" for file in files
+    )
     about = "Records, each with its command, commit, date and hardware"
     return "\n".join([*lines, "", f"{about}: {links or 'none'}."])
 
@@ -112,7 +105,8 @@ def _experiment(experiment: Experiment, records: Records) -> str:
     about = f"{experiment.place} · `iterant reproduce {experiment.name}`"
     blocks = [f"## {experiment.title}", about, experiment.note]
     if any(lines for _, lines in figure_panels(experiment, records)):
-        blocks.append(_picture(experiment.title, experiment.name))
+        picture = f"results/figures/{experiment.name}"
+        blocks.append(f"[![{experiment.title}]({picture}.png)]({picture}.svg)")
     return "\n\n".join(filter(None, [*blocks, _numbers(experiment, records)]))
 
 

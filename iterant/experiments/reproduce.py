@@ -114,8 +114,17 @@ def train_missing(
     the next call. ``precision``: of the paper's models (default: fp16 on a GPU).
     """
     recorded = read_records(out).names
-    plan = _plan([run for run in runs if run.name not in recorded], folder, device, precision, data)
-    by_name = {run.name: run for run in plan.runs}
+    precision = precision or ("fp16" if registry.device(device).type == "cuda" else None)
+    planned = []
+    for run in (run for run in runs if run.name not in recorded):
+        model, task = MODELS[run.point], registry.task(run.task, data=data)
+        for test in model.tests:  # raise now rather than after hours of training
+            task.check_size(test.size)
+        if precision is not None and model.recipe_name != OURS:
+            run = replace(run, changes={**run.changes, "precision": precision})
+        planned.append(run)
+    plan = Plan(Path(folder).name, tuple(planned), data=data, job="train-and-measure")
+    names = [run.name for run in planned]
     for place in (out, folder):
         check_writable_folder(place if Path(place).suffix != ".jsonl" else Path(place).parent)
     launch, limit = Launch(device=device), None if budget is None else seconds(budget)
@@ -126,39 +135,19 @@ def train_missing(
         outcome = sweep.outcome(name)
         if how == "done" and outcome is not None:
             done.add(name)
-            keep_record(out, name, outcome["record"], by_name[name].seed)
+            keep_record(out, name, outcome["record"], outcome["record"]["seed"])
             how = "recorded"
         say(f"{name}: {how} after {clock.elapsed:.0f} s")
 
     with SweepFolder.locked(folder, plan) as sweep:
         say(f"logs are in {sweep.work_path('NAME') / 'log'}")
         reason = run_local(
-            sweep, list(by_name), launch, at_once=processes, on_end=ended,
+            sweep, names, launch, at_once=processes, on_end=ended,
             limit=None if limit is None else limit + _GRACE, reserve=_GRACE + _TEST_SECONDS,
         )  # fmt: skip
     if reason not in (None, "the time limit"):
         raise KeyboardInterrupt
-    return [name for name in by_name if name not in done]
-
-
-def _plan(
-    runs: Sequence[PlannedRun],
-    folder: PathLike,
-    device: str,
-    precision: str | None,
-    data: str | None,
-) -> Plan:
-    """The plan of `train_missing`; raises where a test is not possible with these data."""
-    precision = precision or ("fp16" if registry.device(device).type == "cuda" else None)
-    changed = []
-    for run in runs:
-        model, task = MODELS[run.point], registry.task(run.task, data=data)
-        for test in model.tests:  # raise now rather than after hours of training
-            task.check_size(test.size)
-        own = precision is None or model.recipe_name == OURS
-        changes = {} if own else {"precision": precision}
-        changed.append(replace(run, changes={**run.changes, **changes}))
-    return Plan(Path(folder).name, tuple(changed), data=data, job="train-and-measure")
+    return [name for name in names if name not in done]
 
 
 # One run: train it, test it, return its record

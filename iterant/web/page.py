@@ -27,7 +27,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, cast
 
 from iterant import __version__, registry
 from iterant.errors import DataError, UsageError
@@ -70,8 +70,6 @@ class Page:
     folder: Path
     networks: tuple[str, ...]
     """The names of its networks"""
-    stale: bool = False
-    """Whether it was built from other versions of our files"""
 
 
 def fetch_runtime(folder: Path) -> Path:
@@ -120,17 +118,11 @@ def find_page() -> Page:
     """
     for folder in (BUILT, cached_page()):
         if (folder / _MARK).is_file():
-            return open_page(folder)
+            return Page(folder, tuple(read_json(folder / _MARK)["networks"]))
     raise UsageError(
         "the page is not built here (its runtime and networks do not come with the source); build "
         "it once with: iterant demo --build (needs npm, a connection and iterant[export])"
     )
-
-
-def open_page(folder: Path) -> Page:
-    """The page in a folder."""
-    built: dict[str, Any] = read_json(folder / _MARK)
-    return Page(folder, tuple(built["networks"]), stale=built.get("scripts") != _static_hash())
 
 
 def build_page(
@@ -183,10 +175,9 @@ def build_page(
         "iterant": __version__,
         "runtime": {"package": PACKAGE, "version": VERSION},
         "networks": list(sources),
-        "scripts": _static_hash(),
     }
     write_json(folder / _MARK, mark)
-    return open_page(folder)
+    return Page(folder, tuple(sources))
 
 
 def _by_name(networks: Iterable[Source]) -> dict[str, Source]:
@@ -208,10 +199,3 @@ def _by_name(networks: Iterable[Source]) -> dict[str, Source]:
             name = f"{source.name}-{number}"
         by_name[name] = source
     return by_name
-
-
-def _static_hash() -> str:
-    digest = hashlib.sha256()
-    for path in sorted(path for path in STATIC.rglob("*") if path.is_file()):
-        digest.update(path.relative_to(STATIC).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]

@@ -27,12 +27,6 @@ def runs(folder: Path) -> list[str]:
     return ["runs", str(folder / "runs")]
 
 
-def task_of_a_run(folder: Path) -> list[str]:
-    config = {"task": f"mazes{ATTACK}", "net": {}, "recipe": {"name": ATTACK}, "seed": 1}
-    RunFolder.create(folder / "runs" / "m0", config)
-    return ["runs", str(folder / "runs")]
-
-
 def task_of_weights(folder: Path) -> list[str]:
     config, tensors = read_weights(maze_run(folder / "m0"))
     save_weights(folder / "weights", {**config, "task": f"mazes{ATTACK}"}, tensors)
@@ -51,12 +45,6 @@ def game(folder: Path) -> list[str]:
     text = f'[Event "{ATTACK}"]\n[White "{ATTACK}"]\n\n1. e4 e5 2. Nf3 *\n' * 2
     (folder / "g.pgn").write_text(text, encoding="utf-8")
     return ["solve", "chess", str(folder / "g.pgn")]
-
-
-def suite(folder: Path) -> list[str]:
-    line = f'4k3/8/8/8/8/8/8/R3K2R w KQ - bm O-O; id "{ATTACK.rstrip()}";\n'
-    (folder / "s.epd").write_text(line.replace("\r\u2028", ""), encoding="utf-8")
-    return ["solve", "chess", str(folder / "s.epd")]
 
 
 def file_name(folder: Path) -> list[str]:
@@ -82,8 +70,7 @@ def unknown_flag(_: Path) -> list[str]:
     return ["sample", "mazes", f"--{ATTACK}"]
 
 
-CASES = [runs, task_of_a_run, task_of_weights, sweep_status, game, suite, file_name, missing_file,
-         puzzles, unknown_flag]  # fmt: skip
+CASES = [runs, task_of_weights, sweep_status, game, file_name, missing_file, puzzles, unknown_flag]
 
 
 @pytest.mark.parametrize("make", CASES, ids=lambda make: make.__name__)
@@ -106,7 +93,7 @@ def test_control_characters_are_escaped(
         text = output + errors
     assert "Traceback" not in text
     assert [one for one in OBEYED if one in text] == []
-    if make not in (game, suite):  # which show the moves alone
+    if make is not game:  # which shows the moves alone
         assert SHOWN in text.replace("\n", ""), "the rest of the text is shown"
     assert not any(line.startswith("forged") for line in text.splitlines())
 

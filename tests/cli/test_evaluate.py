@@ -21,7 +21,6 @@ from iterant.tasks.prefix_sums import PrefixSums
 
 TASK = PrefixSums()
 SMALL = ("--size", "8", "--count", "20", "--max-steps", "12", "--device", "cpu")
-LONGER = ("--size", "8", "--count", "20", "--max-steps", "30", "--device", "cpu")
 
 
 @pytest.fixture
@@ -69,25 +68,14 @@ def test_table_picture_and_result(command: Any) -> None:
 
 
 @pytest.mark.usefixtures("exact_networks")
-def test_halting_rules(command: Any) -> None:
-    words = ("exact", *LONGER, "--rule", "settled", "--result", "f.json")
-    code, output, _ = command("evaluate", *words)
-    assert code == 0
-    (evaluation,) = read_result("f.json")["figures"]["evaluations"]
-    assert evaluation["iterations of each"] == [8 + 16] * 20
-    assert evaluation["stopped by the rule"] == 20
-    assert cells(output, "size 8")[-5] == "24.0"
-
-
-@pytest.mark.usefixtures("exact_networks")
-def test_tradeoffs(command: Any) -> None:
-    code, output, _ = command("evaluate", "exact", *LONGER, "--trade", "--json", "trade.json")
+def test_tradeoffs_and_halting_rules(command: Any) -> None:
+    words = ("exact", "--size", "8", "--count", "20", "--max-steps", "30")
+    code, output, _ = command("evaluate", *words, "--trade", "--json", "trade.json")
     assert code == 0
     (evaluation,) = read_result("trade.json")["figures"]["evaluations"]
-    rules = {one["rule"]: one for one in evaluation["trade"]}
-    assert rules["Resting(tolerance=0.001)"]["mean iterations"] == 24
-    assert rules["Fixed(steps=None)"]["accuracy"] == 1.0
-    assert all(rule in output for rule in rules)
+    assert all(one["rule"] in output for one in evaluation["trade"])
+    _, output, _ = command("evaluate", *words, "--rule", "settled")
+    assert cells(output, "size 8")[-5] == "24.0", "8 iterations, and 16 at rest"
 
 
 @pytest.mark.usefixtures("exact_networks")
@@ -116,16 +104,15 @@ def test_weights_are_evaluated_as_in_python(tmp_path: Path, command: Any) -> Non
     assert "size 6" in output
 
 
-@pytest.mark.parametrize("words", [(), ("--trade",)])
 def test_results_name_the_set_of_problems(
-    words: tuple[str, ...], command: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    command: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     net: Any = small_net("chess", "dt-recall")
     subjects = {"chess": Subject(net.float(), Chess(SAMPLE), label="chess", regime=6),
             "sums": Subject(exact_prefix_sums(), TASK, label="sums", regime=6)}  # fmt: skip
     monkeypatch.setattr("iterant.analysis.studies.subject_of", lambda run, **_: subjects[run])
     monkeypatch.chdir(tmp_path)
-    few = ("--count", "3", "--max-steps", "2", "--device", "cpu", "--json", "figures.json", *words)
+    few = ("--count", "3", "--max-steps", "2", "--device", "cpu", "--json", "figures.json")
     _, output, _ = command("evaluate", "chess", "--size", "0:9", "9:20", *few)
     source = "all 4,000 puzzles in the sample that comes with the package, fewer than 1,500,000"
     assert output.count(f"Chess puzzles: {source}\n") == 1

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from dead_ends import DeadEnds
 from exact import exact_prefix_sums
-from PIL import Image
 from thinkers import small_net
 
 import iterant
@@ -65,41 +64,28 @@ def test_bits(
     assert lines["settled"] == ("yes" if settled else "no")
     assert lines["right"] == ("no" if stopped_by == "budget" else "yes")
     assert ("--max-steps 16" in output) == (stopped_by == "budget")
-    saved = json.loads(Path("a.json").read_text())
-    assert [saved[key] for key in ("format", "version", "task")] == [
-        "iterant-solutions", 1, "prefix-sums"
-    ]  # fmt: skip
-    (solution,) = saved["solutions"]
-    assert (solution["settled"], solution["stopped_by"]) == (settled, stopped_by)
-    assert solution["answer"] == lines["answer"]
-
-
-@pytest.mark.parametrize(
-    ("content", "code", "text"),
-    [(b"111\n", 0, "101"), (b"", 2, "is empty; give"), (b"# none\n", 2, "holds no problem")],
-)
-@pytest.mark.usefixtures("exact_networks")
-def test_standard_input(
-    content: bytes, code: int, text: str, command: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-    ended, output, errors = command("solve", "prefix-sums", "-")
-    assert ended == code
-    assert text in (errors if code else facts(output)["answer"])
+    (solution,) = json.loads(Path("a.json").read_text())["solutions"]
+    assert (solution["stopped_by"], solution["answer"]) == (stopped_by, lines["answer"])
 
 
 @pytest.mark.usefixtures("exact_networks")
-def test_a_generated_maze_and_its_animation(tmp_path: Path, command: Any) -> None:
-    target = tmp_path / "maze.gif"
+def test_standard_input(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for content, code in ((b"111\n", 0), (b"", 2)):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        ended, output, errors = command("solve", "prefix-sums", "-")
+        assert ended == code
+        assert "is empty; give" in errors if code else facts(output)["answer"].startswith("101")
+
+
+@pytest.mark.usefixtures("exact_networks")
+def test_a_generated_maze_and_its_animation(command: Any) -> None:
     maze = iterant.task("mazes").sample(1, size=7, seed=3)
-    words = ("mazes", "--size", "7", "--seed", "3", "--save", str(target))
-    code, output, errors = command("solve", *words)
+    code, output, errors = command("solve", "mazes", "--size", 7, "--seed", 3, "--save", "m.gif")
     assert (code, errors) == (0, "")
     assert iterant.task("mazes").describe(maze).text in output
     cells = int(maze.extras["path_length"][0]) + 1
     assert facts(output)["answer"].startswith(f"{cells} ")
-    with Image.open(target) as image:
-        assert 3 < image.n_frames <= 48  # type: ignore[attr-defined]
+    assert Path("m.gif").read_bytes().startswith(b"GIF8")
 
 
 @pytest.mark.usefixtures("exact_networks")
@@ -123,10 +109,6 @@ def test_a_maze_without_a_solution(command: Any) -> None:
     assert "*" not in output
     _, output, _ = command("solve", "mazes", "S.#\n###\n#.G", "S.G")
     assert column(output, "answer")[0] == "none:"
-    assert [line.split()[:2] for line in output.splitlines()[1:3]] == [
-        ["problem", "1"],
-        ["problem", "2"],
-    ]
     assert "2 problems, 1 settled, 1 without a solution" in output
 
 
@@ -139,8 +121,7 @@ def test_many_problems_and_a_line_that_cannot_be_read(tmp_path: Path, command: A
     assert "3 problems, 3 settled, 3 right of 3" in output
     assert "left out bits.txt line 2: bits are written 0 and 1, got '2'" in errors
     assert "1 of 4 problems could not be read" in errors
-    saved = json.loads((tmp_path / "a.json").read_text())
-    assert [solution["answer"] for solution in saved["solutions"]] == ["110", "0000", "10"]
+    assert len(json.loads((tmp_path / "a.json").read_text())["solutions"]) == 3
 
 
 @pytest.mark.usefixtures("exact_networks")

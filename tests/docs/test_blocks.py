@@ -212,15 +212,3 @@ def test_languages_and_marks_are_known(page: Path) -> None:
     for block in blocks(page):
         assert block.language in LANGUAGES, block.line
         assert all(m.startswith(("parse only (", "needs ")) for m in block.marks), block.line
-
-
-@pytest.mark.usefixtures("small")
-def test_a_wrong_block_fails(tmp_path: Path) -> None:
-    with pytest.raises(NameError):
-        run_python(Block("python", "missing", 1), tmp_path, {})
-    with pytest.raises(SyntaxError):
-        run_python(Block("python", "1 +", 1, ("parse only (why)",)), tmp_path, {})
-    with pytest.raises(Exception, match="--sise"):
-        run_console(Block("console", "$ iterant sample mazes --sise 9\n", 1))
-    with pytest.raises(AssertionError):
-        run_console(Block("console", "make tea\n", 1))

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 import iterant
-from iterant.draw.terminal import merge_blocks, terminal
+from iterant.draw.terminal import terminal
 from iterant.tasks.protocol import Arrow, Description, Glyph
 
 Colour = tuple[int, ...] | None
@@ -55,20 +55,6 @@ def test_half_blocks(cells: np.ndarray) -> None:
     assert rows[: len(cells)] == [[tuple(map(int, cell)) for cell in row] for row in cells]
     if len(cells) % 2:
         assert all(paper is None for _, _, paper in lines[-1]), "nothing below the last row"
-
-
-@given(cell_arrays, st.sampled_from([0, 1]))
-def test_merge_blocks(cells: np.ndarray, border: int) -> None:
-    doubled = cells.repeat(2, axis=0).repeat(2, axis=1)
-    image = doubled[border : len(doubled) - border, border : doubled.shape[1] - border]
-    if image.size:
-        small = merge_blocks(image)
-        assert small.shape[1] <= image.shape[1] // 2 + 1
-        restored = small.repeat(2, axis=0).repeat(2, axis=1)
-        cut = (len(restored) - len(image)) // 2
-        assert np.array_equal(
-            restored[cut : len(restored) - cut, cut : restored.shape[1] - cut], image
-        )
 
 
 def test_plain_text() -> None:
@@ -157,17 +143,6 @@ def test_dots(codes: NDArray[np.int64]) -> None:
     assert {place for place in shown if codes[place[0], min(place[1], 9)] == 0} <= {(0, 99)}
 
 
-def test_a_colour_of_up_to_four_cells_fills_its_characters() -> None:
-    codes = np.full((9, 9), 2)
-    codes[0, 0] = codes[1, 7] = 1
-    codes[4:6, 2:4] = 3
-    sign, ink, _ = styled(dots(codes))[1][1]
-    assert (sign, ink is not None and ink[0] > ink[1]) == ("⣿", True), "an end is red"
-    codes[0, 4] = 3
-    assert styled(dots(codes))[0][2][1] == ink
-    assert dots(np.where(codes == 2, 0, codes)).plain.splitlines()[1][1] == "⠛"
-
-
 def test_reduction_keeps_colours() -> None:
     codes = np.ones((90, 60), dtype=np.int64)
     codes[:, 7] = 2
@@ -180,13 +155,6 @@ def test_reduction_keeps_colours() -> None:
     assert any("⣿" in line for line in picture), "the end is still seen"
     walls = terminal(Description("", "", COLOURS[codes % 2]), console(10), lines=9).plain
     assert len(lit("\n".join(walls.split("\n")[:-1]))) > 100, "unless nothing has a colour"
-
-
-def test_a_wide_border_is_cropped_where_cells_do_not_fit() -> None:
-    cells = np.zeros((30, 30, 3), dtype=np.uint8)
-    cells[10:20, 10:20, 0] = np.arange(100, 200).reshape(10, 10)
-    shown = terminal(Description("", "text", cells), console(12), lines=6)
-    assert shown.plain == "\n".join(["▀" * 12] * 6), "one cell of the border is left"
 
 
 @pytest.mark.parametrize("size", [9, 59, 101])

@@ -138,14 +138,6 @@ def test_verdict(tmp_path: Path, claim: str, write: Write, verdict: str) -> None
     assert CLAIMS[claim].check(read_records(tmp_path)).verdict == verdict
 
 
-def test_a_ratio_of_iterations_in_words(tmp_path: Path) -> None:
-    slow = [[0] * first + [1000] for first in (6, 7, 7)]
-    curves({SLOW: slow, BEST: FOUR})(tmp_path)
-    (line,) = CLAIMS["twice-the-iterations"].check(read_records(tmp_path)).ours
-    # Logarithms of 7, 8 and 8: a mean of 7.65, and Student's interval of three.
-    assert "1.91 times (1.58 to 2.32)" in line
-
-
 def test_a_run_that_diverged_has_no_loss_after_the_peak(tmp_path: Path) -> None:
     """It counts as solving nothing, but not as keeping its accuracy."""
     runs = {"sums-recall-a0": [[1000, 1000]] * 3, "sums-dt-a0": [[1000, 100], [1000, 200]]}

@@ -41,23 +41,6 @@ def test_a_line_is_the_mean_with_a_band_of_one_standard_error(tmp_path: Path) ->
     assert [list(line.spread) for line in theirs] == [[1.88], [0.0]]
 
 
-def test_curves_of_a_grid_have_their_own_colours(tmp_path: Path) -> None:
-    for key in ("sums-recall-a1-m10", "sums-recall-a1"):
-        keep(tmp_path, key, 0, [0, 50])
-    peaks, curves = EXPERIMENTS["fig-depth"].panels
-    drawn = lines_of(curves, read_records(tmp_path))
-    assert [line.label for line in drawn] == ["m = 10", "m = 30"]
-    colours = {line.colour for line in drawn} | {
-        line.colour for line in lines_of(peaks, read_records(tmp_path))
-    }
-    assert len(colours) == 4, "two curves, the points and the paper's"
-    assert len({line.stroke for line in drawn}) == 2, "distinguishable in greyscale"
-    depth, width = (figure_panels(EXPERIMENTS[name], Records())[1][0] for name in
-                    ("fig-depth", "fig-width"))  # fmt: skip
-    assert not depth.shade, "their training regimes differ"
-    assert width.shade
-
-
 def test_points_of_a_grid_are_at_the_values_of_its_field(tmp_path: Path) -> None:
     for alpha, height in (("0", 10), ("0.5", 20), ("1", 30)):
         keep(tmp_path, f"sums-recall-a{alpha}", 0, [height])

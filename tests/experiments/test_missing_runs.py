@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -96,25 +95,6 @@ def test_every_run_leaves_one_record(tmp_path: Path) -> None:
     assert len(deep.tests["8"]["solved"]) == 3, "a feed-forward network has no more iterations"
     assert train(tmp_path, [TINY, DEEP]) == []
     assert len(read_records(tmp_path / "records" / "all.jsonl").all) == 2, "not recorded again"
-
-
-def test_an_interrupted_run_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    validate = Validator.validate
-
-    def interrupt(*given: Any) -> Any:
-        signal.raise_signal(signal.SIGTERM)
-        return validate(*given)
-
-    monkeypatch.setattr(Validator, "validate", interrupt)
-    assert train(tmp_path, [TINY]) == [TINY]
-    assert not (tmp_path / "records").exists(), "an interrupted run has no record"
-    assert run_folder(tmp_path).status.reason == "stopped by SIGTERM"
-    monkeypatch.setattr(Validator, "validate", validate)
-    assert train(tmp_path, [TINY]) == []
-    steps = [
-        line["step"] for line in run_folder(tmp_path).metrics() if line["kind"] == "validation"
-    ]
-    assert len(steps) == len(set(steps)), "no validation is repeated"
 
 
 def test_a_perfect_validation_ends_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from made_up import keep, keep_count
 
 from iterant.draw.plots import stamp
 from iterant.experiments.catalogue import EXPERIMENTS
-from iterant.experiments.figures import figure_panels, save_figure
+from iterant.experiments.figures import figure_panels
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import read_records, read_results
 from iterant.experiments.report import results_page, rows_of, state_of
@@ -127,18 +127,6 @@ def test_missing_seeds_by_reason(tmp_path: Path) -> None:
     assert missing(tmp_path)["sums-recall-a1"][0] == "1, 2, 3, 4"
 
 
-def test_figures_are_reproducible(tmp_path: Path) -> None:
-    keep(tmp_path / "r", "sums-recall-a1", 0, [0, 50, 90])
-    keep(tmp_path / "r", "sums-recall-a1-w50", 0, [0, 10, 20])
-    records = read_records(tmp_path / "r")
-    for name in ("fig-arch-loss-ablation", "fig-width"):
-        first, second = (save_figure(EXPERIMENTS[name], records, tmp_path / f) for f in "ab")
-        assert [path.suffix for path in first] == [".png", ".svg"]
-        for one, other in zip(first, second, strict=True):
-            assert one.read_bytes() == other.read_bytes()
-    assert save_figure(EXPERIMENTS["fig-chess"], records, tmp_path / "c") == []
-
-
 def test_pictures_show_the_current_records() -> None:
     results = REPOSITORY / "results"
     records = read_results(results).whole
@@ -190,11 +178,3 @@ def test_a_figure_links_to_the_table_with_its_numbers(tmp_path: Path) -> None:
     assert row not in figure
     assert row in sections["The progressive loss from n = 0 only"]
     assert "Not run; the paper gives a picture only." in sections["Harder chess puzzles"]
-
-
-def test_reduced_runs_count_in_no_table(tmp_path: Path) -> None:
-    keep(tmp_path / "paper", "chess-dt-a0", 0, [30], size="600000:700000",
-         reduced={"seconds": 70})  # fmt: skip
-    page = results_page(tmp_path)
-    assert "| DT α = 0.5 | puzzles 600000:700000 | not run |" in page
-    assert missing(tmp_path)["chess-dt-a0"] == ["0"]

@@ -45,14 +45,6 @@ def test_an_interval_is_no_narrower_than_the_problems_allow() -> None:
     assert over_seeds(97.0, 3.0, 5, problems=1000).interval == wide.interval
 
 
-def test_text_of_an_interval() -> None:
-    assert over_seeds(99.0, 2.0, 3, problems=1000).interval_text == "90.39 to 100.00"
-    assert over_seeds(1.0, 2.0, 3, problems=1000).interval_text == "0.00 to 9.61"
-    test = stats.binomtest(3, 3).proportion_ci(method="wilson")
-    assert over_seeds(100.0, None, 1, problems=3).interval_text == f"{100 * test.low:.2f} to 100.00"
-    assert over_seeds(12.5, 1.0, 3).interval_text == "", "not a share of problems"
-
-
 def test_one_seed_has_no_error_and_none_no_mean() -> None:
     assert mean_of([3.0]) == over_seeds(3.0, None, 1)
     assert over_seeds(3.0, None, 1).interval is None

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import io
 import json
+import os
 import re
-import shutil
 import sys
+import tarfile
 from collections.abc import Callable
 from dataclasses import replace
 from http.client import HTTPConnection
@@ -92,9 +96,7 @@ def test_a_page_that_cannot_be_built_leaves_nothing(
 
 
 @pytest.mark.usefixtures("light")
-def test_demo_command(
-    nothing_built: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_demo_command(nothing_built: Path, capsys: pytest.CaptureFixture[str]) -> None:
     net, other = exact_mazes(nothing_built / "m"), exact_sums(nothing_built / "s")
 
     def command(*words: str) -> tuple[object, str, str]:
@@ -118,15 +120,9 @@ def test_demo_command(
     code, output, errors = command("--out", str(nothing_built / "copy"))
     assert (code, errors) == (0, "")
     assert (nothing_built / "copy" / "index.html").is_file()
-    assert "older files" not in output
     code, output, errors = command("--port", "99999", "--no-browser")
     assert code == 2
     assert "from 0 to 65,535" in errors
-    scripts = shutil.copytree(STATIC, nothing_built / "static")
-    (scripts / "js" / "main.js").write_text("// another\n")
-    monkeypatch.setattr(page, "STATIC", scripts)
-    assert find_page().stale
-    assert "built from older files" in command("--out", str(nothing_built / "stale"))[1]
 
 
 @pytest.mark.usefixtures("light")
@@ -137,7 +133,7 @@ def test_a_network_of_no_known_task_is_refused(task: str | None, tmp_path: Path)
         build_page(tmp_path / "p", networks=[replace(known, task=task)])
 
 
-def test_the_checksum_of_the_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_the_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = tmp_path / "a.tgz"
     with pytest.raises(DataError, match="cannot read"):
         page.unpack_runtime(archive, tmp_path / "out")
@@ -148,6 +144,43 @@ def test_the_checksum_of_the_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match="needs npm"):
         page.fetch_runtime(tmp_path)
+    npm(tmp_path, "printf 'no\\nnetwork' >&2; exit 3")
+    with pytest.raises(DataError, match=r"\(no network\); check the connection"):
+        page.fetch_runtime(tmp_path)
+
+
+def npm(folder: Path, script: str) -> None:
+    """A program of that name."""
+    (folder / "npm").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "npm").chmod(0o755)
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_page_is_built_from_the_archive_that_is_given_or_fetched(
+    given: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "need_extra", lambda: None)
+    monkeypatch.setattr(page, "export_onnx", lambda source, out: out.mkdir(parents=True))
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz") as packed:
+        for name in (*(f"dist/{file}" for file in page.FILES), "dist/ort.all.js", "package.json"):
+            member = tarfile.TarInfo(f"package/{name}")
+            member.size = len(name)
+            packed.addfile(member, io.BytesIO(name.encode()))
+    checksum = base64.b64encode(hashlib.sha512(data.getvalue()).digest()).decode()
+    monkeypatch.setattr(page, "INTEGRITY", checksum)
+    archive, lines = tmp_path / f"{page.PACKAGE}-{page.VERSION}.tgz", list[str]()
+    archive.write_bytes(data.getvalue())
+    npm(tmp_path, f'[ "$5" = "{page.PACKAGE}@{page.VERSION}" ] && cp "{archive}" "$4"')
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    nets, runtime = [exact_mazes(tmp_path / "m")], archive if given else None
+    built = build_page(tmp_path / "page", networks=nets, runtime=runtime, log=lines.append)
+    unpacked = {path.name: path.read_text() for path in (built.folder / "runtime").iterdir()}
+    assert unpacked == {name: f"dist/{name}" for name in page.FILES}, "and no other files"
+    assert lines == [
+        f"reading {archive}" if given else f"fetching {page.PACKAGE} {page.VERSION} by npm",
+        "exporting m (1 of 1) and checking it against PyTorch",
+    ]
 
 
 def test_headers_of_the_server(tmp_path: Path, served: Callable[[Path], str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import chess
 import pytest
@@ -172,31 +171,6 @@ def test_invalid_positions(visit: Visit) -> None:
     paste(visit, WHITE)
     assert visit.page.get_attribute("[data-is=fen]", "aria-invalid") is None
     assert "White to move" in visit.words
-
-
-def board(visit: Visit) -> list[dict[str, Any]]:
-    """The squares on the screen, row by row."""
-    squares: list[dict[str, Any]] = visit.page.locator(".square").evaluate_all(
-        "squares => squares.map((each) => ({ sign: each.textContent, names: { ...each.dataset },"
-        " dark: each.classList.contains('dark'), black: each.classList.contains('black') }))"
-    )
-    return squares
-
-
-def test_the_side_to_move_is_at_the_bottom(visit: Visit) -> None:
-    visit.show(CHESS)
-    for fen, corner, last in ((WHITE, "a1", "h"), (BLACK, "h8", "a")):
-        paste(visit, fen)
-        visit.wait(f"iterant.panels.chess.fen.value === '{fen.strip()}'")
-        visit.wait("iterant.panels.chess.thinker.step > 0")
-        squares = board(visit)
-        assert squares[56]["names"] == {"file": corner[0], "rank": corner[1]}
-        assert squares[63]["names"]["file"] == last
-        assert squares[56]["dark"], "a1 and h8 are dark"
-        assert not squares[63]["dark"], "h1 and a8 are light"
-        at = chess.Board(fen).piece_at(chess.parse_square(corner))
-        assert bool(squares[56]["sign"]) == (at is not None)
-        assert squares[56]["black"] == (at is not None and not at.color)
 
 
 def test_the_solution_is_shown_on_demand(visit: Visit) -> None:
