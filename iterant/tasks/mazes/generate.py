@@ -53,8 +53,6 @@ _SCALE = 1 << 32
 """Probabilities are compared with draws below this."""
 _ORDERS = tuple(itertools.permutations(range(4)))
 """The orders in which a node tries its four neighbours."""
-_MIN_TOGETHER = 64
-"""From this many mazes on, generating them together is faster (measured: equal near 60)."""
 
 Numbers = NDArray[np.int64]
 
@@ -189,9 +187,6 @@ def generate(size: int, seed: int, numbers: Numbers) -> tuple[Cells, Mask]:
     not depend on the rest of that order, this equals a new choice at each visit, and needs one draw
     per node. Instead of a stack, each node remembers where it was entered from; following that back
     from the end gives the path.
-
-    Two searches give the same mazes: one advances all mazes together, one numpy step per move (many
-    mazes); the other is a plain loop (few mazes, where numpy's overhead per call would dominate).
     """
     count, side = len(numbers), (size + 1) // 2
     nodes = side**2
@@ -202,9 +197,9 @@ def generate(size: int, seed: int, numbers: Numbers) -> tuple[Cells, Mask]:
     orders = stream.below(len(_ORDERS), numbers[:, None], np.arange(2, nodes + 2)[None])
     # A rim of visited nodes replaces checks for the border; the rim at the end of a row is also
     # the one before the next row.
-    width, rim = side + 1, ((0, 0), (1, 1), (1, 0))
-    rimmed = np.pad(orders.reshape(count, side, side), rim)
-    unseen = np.pad(np.ones((count, side, side), dtype=np.uint8), rim)
+    width, rim = side + 1, ((1, 1), (1, 0))
+    orders = np.pad(orders.reshape(count, side, side), ((0, 0), *rim)).reshape(count, -1)
+    unseen = np.pad(np.ones((side, side), dtype=np.uint8), rim)
     first, last = ((node // side + 1) * width + node % side + 1 for node in (start, end))
     # The next offset for order * 16 + bit mask of unseen neighbours; 0 when all are seen.
     offsets = (-width, 1, width, -1)  # up, right, down, left
@@ -213,8 +208,9 @@ def generate(size: int, seed: int, numbers: Numbers) -> tuple[Cells, Mask]:
         for order in _ORDERS
         for mask in range(16)
     ]
-    search = _search_together if count >= _MIN_TOGETHER else _search_singly
-    back = search(16 * rimmed.reshape(count, -1), unseen.reshape(count, -1), first, moves, width)
+    back = np.empty(orders.shape, dtype=np.int16)
+    for maze, position in enumerate(first.tolist()):
+        back[maze] = _search(orders[maze].tolist(), bytearray(unseen), position, moves, width)
     on_path = np.zeros(back.size, dtype=np.bool_)
     position = np.arange(count) * back.shape[1] + last
     while len(position):
@@ -229,6 +225,30 @@ def generate(size: int, seed: int, numbers: Numbers) -> tuple[Cells, Mask]:
     return cells, _cells(marked, steps, width)
 
 
+def _search(
+    orders: list[int], unseen: bytearray, position: int, moves: list[int], width: int
+) -> list[int]:
+    """The offset from every node back to the one that it was entered from; 0 for the start."""
+    back = [0] * len(orders)
+    unseen[position] = 0
+    while True:
+        mask = (
+            unseen[position - width]
+            | unseen[position + 1] << 1
+            | unseen[position + width] << 2
+            | unseen[position - 1] << 3
+        )
+        move = moves[16 * orders[position] + mask]
+        if move:
+            position += move
+            unseen[position] = 0
+            back[position] = -move
+        elif back[position]:
+            position += back[position]
+        else:
+            return back
+
+
 def _cells(chosen: Mask, steps: NDArray[np.int16], width: int) -> Mask:
     """(N, s, s): the chosen nodes (N, n, n), and the passages through which they were entered."""
     count, side, _ = chosen.shape
@@ -238,57 +258,3 @@ def _cells(chosen: Mask, steps: NDArray[np.int16], width: int) -> Mask:
     cells[:, 1::2, ::2] = up[:, 1:] | down[:, :-1]
     cells[:, ::2, 1::2] = left[:, :, 1:] | right[:, :, :-1]
     return cells
-
-
-def _search_together(
-    orders: Numbers, unseen: Cells, start: Numbers, moves: list[int], width: int
-) -> NDArray[np.int16]:
-    """(N, nodes): the offset back to where each node was entered from; all mazes in step."""
-    count, area = orders.shape
-    next_move = np.array(moves)
-    position = np.arange(count) * area + start
-    flat_orders, flat_unseen = orders.astype(np.int16).ravel(), unseen.ravel()
-    back = np.zeros(count * area, dtype=np.int16)
-    nodes = int(unseen[0].sum())
-    flat_unseen[position] = 0
-    for _ in range(2 * (nodes - 1)):  # every node but the start is entered once and left once
-        mask = flat_unseen.take(position - width)
-        mask |= flat_unseen.take(position + 1) << 1
-        mask |= flat_unseen.take(position + width) << 2
-        mask |= flat_unseen.take(position - 1) << 3
-        move = next_move.take(flat_orders.take(position) + mask)
-        forward = move.astype(np.bool_)
-        position += np.where(forward, move, back.take(position))
-        entered = position[forward]
-        flat_unseen[entered] = 0
-        back[entered] = -move[forward]
-    return back.reshape(count, area)
-
-
-def _search_singly(
-    orders: Numbers, unseen: Cells, start: Numbers, moves: list[int], width: int
-) -> NDArray[np.int16]:
-    """The same in a plain loop, one maze after the other."""
-    backs = np.zeros(orders.shape, dtype=np.int16)
-    for number, position in enumerate(start.tolist()):
-        order, new = orders[number].tolist(), bytearray(unseen[number])
-        back = [0] * len(order)
-        new[position] = 0
-        while True:
-            mask = (
-                new[position - width]
-                | new[position + 1] << 1
-                | new[position + width] << 2
-                | new[position - 1] << 3
-            )
-            move = moves[order[position] + mask]
-            if move:
-                position += move
-                new[position] = 0
-                back[position] = -move
-            elif back[position]:
-                position += back[position]
-            else:
-                break
-        backs[number] = back
-    return backs
