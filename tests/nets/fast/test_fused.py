@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor
+from test_strings import gradients, random
 
 from iterant.engine import State, last, think
 from iterant.nets import DeepThinking, PaperConfig, build
@@ -12,17 +12,6 @@ from iterant.nets.deep_thinking import FeedForward, FeedForwardConfig
 from iterant.nets.fast.deep_thinking import Fused, Layer, Tape, can_fuse
 
 Network = DeepThinking | FeedForward
-
-
-def random(*shape: int, seed: int) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
-
-
-def gradients(net: Network) -> dict[str, Tensor]:
-    grads = {name: weight.grad for name, weight in net.named_parameters()}
-    net.zero_grad()
-    return {name: gradient.clone() for name, gradient in grads.items() if gradient is not None}
 
 
 CONFIGS = [
