@@ -12,7 +12,7 @@ noise or corruption is added to them.
 
 Shapes: B batch, W width, K classes, *S space in pixels, *Q space in cells, N open cells, D sides of
 a cell, M messages between open cells, E channels of a message, O own channels of a cell, H hidden
-channels, I some iterations, T all iterations.
+channels, I some of T iterations.
 """
 
 from __future__ import annotations
@@ -47,16 +47,12 @@ class MessageGraph:
 
     slot: Tensor
     """(M,): where a message stands among the N * D of all cells and sides"""
-    receiver: Tensor
-    """(M,): the cell that receives it"""
     incoming: Tensor
     """(D, N): the message that comes in from each side; M where there is none"""
     first: Tensor
     """(M,): one message that the sender received from its other neighbours; M: there is none"""
     more: tuple[tuple[Tensor, Tensor], ...]
     """(m,), (m,) for the second, third … such message: which messages have one, and its number"""
-    reverse: Tensor
-    """(M,): the message that goes the other way"""
 
     @classmethod
     def between(cls, is_open: Tensor) -> MessageGraph:
@@ -81,97 +77,20 @@ class MessageGraph:
         for column in others.unbind(1)[1:-1]:
             rows = (column < count).nonzero().flatten()
             more.append((rows, column[rows]))
-        return cls(slot, neighbours.flatten()[slot], incoming.T.contiguous(), others[:, 0],
-                   tuple(more), incoming[sender, side])  # fmt: skip
+        return cls(slot, incoming.T.contiguous(), others[:, 0], tuple(more))
 
     def sum_others(self, messages: Tensor) -> Tensor:
         """(E, M) to (E, M): for every message, what its sender received from all other sides."""
         total = functional.pad(messages, (0, 1)).index_select(1, self.first)
         for rows, which in self.more:
-            total.index_add_(1, rows, messages.index_select(1, which))
+            total = total.index_add(1, rows, messages.index_select(1, which))
         return total
-
-    def sum_others_transposed(self, gradient: Tensor) -> Tensor:
-        """The transpose of `sum_others`: the same along reversed messages."""
-        return self.sum_others(gradient.index_select(1, self.reverse)).index_select(1, self.reverse)
 
     def received(self, messages: Tensor) -> Tensor:
         """(…, E, M) to (…, E, D, N): what every cell receives from each side."""
         padded = functional.pad(messages, (0, 1))
         received = padded.index_select(-1, self.incoming.flatten())
         return received.view(*messages.shape[:-1], *self.incoming.shape)
-
-
-class _PassMessages(torch.autograd.Function):
-    """All messages before the first iteration and after each: (T + 1, E, M).
-
-    One node of the autograd graph for all iterations, instead of one for every operation.
-
-    Args:
-        start: (E, M), the first messages.
-        term: (H, M), the recall term of each message, H hidden channels of a side.
-        weight_in, weight_out, bias: (H, E), (E, H), (E,), the layer that computes a message.
-        noise: (E, M), added to the messages before every iteration.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        start: Tensor,
-        term: Tensor,
-        weight_in: Tensor,
-        weight_out: Tensor,
-        bias: Tensor,
-        graph: MessageGraph,
-        noise: Tensor | None,
-        steps: int,
-    ) -> Tensor:
-        sums, hidden, path = [], [], [start]
-        for _ in range(steps):
-            messages = path[-1] if noise is None else path[-1] + noise
-            sums.append(graph.sum_others(messages))  # (E, M)
-            hidden.append(torch.addmm(term, weight_in, sums[-1]).relu_())  # (H, M)
-            path.append(torch.addmm(bias[:, None], weight_out, hidden[-1]).tanh_())  # (E, M)
-        ctx.save_for_backward(weight_in, weight_out)
-        ctx.graph, ctx.sums, ctx.hidden, ctx.path = graph, sums, hidden, path
-        return torch.stack(path)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        weight_in, weight_out = ctx.saved_tensors
-        (gradient,) = gradients  # (T + 1, E, M)
-        # (E, M): the gradient of the messages after the iteration of the loop below.
-        d_messages = gradient[-1]
-        d_term = torch.zeros_like(ctx.hidden[0])
-        d_in, d_out = torch.zeros_like(weight_in.T), torch.zeros_like(weight_out)
-        d_bias = weight_out.new_zeros(len(weight_out))
-        for step in reversed(range(len(ctx.hidden))):
-            hidden = ctx.hidden[step]
-            d_sent = torch.ops.aten.tanh_backward(d_messages, ctx.path[step + 1])
-            d_bias += d_sent.sum(dim=1)
-            d_out.addmm_(d_sent, hidden.T)
-            d_hidden = torch.ops.aten.threshold_backward(weight_out.T @ d_sent, hidden, 0)
-            d_term += d_hidden
-            d_in.addmm_(ctx.sums[step], d_hidden.T)
-            d_sums = weight_in.T @ d_hidden
-            d_messages = gradient[step] + ctx.graph.sum_others_transposed(d_sums)
-        return d_messages, d_term, d_in.T, d_out, d_bias, None, None, None
-
-
-class _Receive(torch.autograd.Function):
-    """(…, E, M) to (…, E, N): the sum of all messages that a cell receives.
-
-    Each message has one receiver, so the backward pass is a gather.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, messages: Tensor, graph: MessageGraph) -> Tensor:
-        ctx.graph = graph
-        return graph.received(messages).sum(dim=-2)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return gradients[0].index_select(-1, ctx.graph.receiver), None
 
 
 class MessageTrajectory:
@@ -196,18 +115,21 @@ class MessageTrajectory:
         sight, mix, bias = net.sight.weight.flatten(1), net.mix.weight.flatten(1), bias_of(net.mix)
         self._received = sight[:, state.each : 2 * state.each]  # (all H, E)
         message, inner = state.side(0), hidden.side(0)
-        weights = (self._received[inner], mix[message, inner], bias[message])
-        run: Any = _PassMessages
-        path = run.apply(self._messages(features), term, *weights, graph, added, steps)
-        self._inputs = path[:-1] if added is None else path[:-1] + added
-        """(T, E, M): the messages that every iteration reads"""
+        weight_in, weight_out = self._received[inner], mix[message, inner]  # (H, E), (E, H)
+        messages = self._messages(features)
+        self._inputs: list[Tensor] = []
+        """T times (E, M): the messages that every iteration reads"""
+        for _ in range(steps):
+            messages = messages if added is None else messages + added
+            self._inputs.append(messages)
+            layer = torch.relu(torch.addmm(term, weight_in, graph.sum_others(messages)))  # (H, M)
+            messages = torch.tanh(torch.addmm(bias[message, None], weight_out, layer))
 
     def logits(self, iterations: Sequence[int]) -> Tensor:
         """(I * B, K, *S): the answers after these iterations, counted from 1."""
         net, own, inner = self._net, self._state.own, self._hidden.own
-        receive: Any = _Receive
-        messages = self._inputs[[iteration - 1 for iteration in iterations]]
-        sums = receive.apply(messages, self._graph)  # (I, E, N)
+        messages = torch.stack([self._inputs[iteration - 1] for iteration in iterations])
+        sums = self._graph.received(messages).sum(dim=-2)  # (I, E, N)
         hidden = torch.relu(self._received[:inner] @ sums + self._term[:, :inner].T)
         mix, bias = net.mix.weight.flatten(1)[:own, :inner], bias_of(net.mix)[:own]
         states = torch.tanh(mix @ hidden + bias[:, None])  # (I, O, N)
