@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from thinkers import small_net
 
 import iterant
-from iterant.errors import UsageError
 from iterant.solving import Film, Frame, Solution, budget_for, solutions
 from iterant.tasks.inputs import gather
 from iterant.tasks.protocol import Problem, sample_problems
@@ -90,11 +89,6 @@ def test_a_viewer_sees_every_iteration_of_one_problem_at_a_time() -> None:
         for step in range(1, solution.steps + 1)
     ]
     assert seen == wanted
-
-
-def test_only_tasks_with_rules_can_be_restricted() -> None:
-    with pytest.raises(UsageError, match="do not restrict"):
-        list(solutions(exact_prefix_sums(), SUMS, gather(SUMS, "1").problems, restrict=True))
 
 
 def test_a_restricted_answer_is_legal_and_the_plain_one_is_kept() -> None:
