@@ -70,18 +70,11 @@ class MazeKind:
     text: str = field(default="", compare=False)
     """The kind as the user wrote it"""
 
-    @property
-    def has_lattice(self) -> bool:
-        """Whether cells in even rows and columns are nodes, so that sizes are odd."""
-        return self.walls is None
-
     def generate(self, size: int, seed: int, numbers: Numbers) -> tuple[Cells, Mask]:
         """(N, s, s) codes, and whether a cell is on the target path.
 
         A maze depends on the kind, size, seed and its own number only.
         """
-        if self == MazeKind():
-            return generate(size, seed, numbers)
         cells = np.empty((len(numbers), size, size), dtype=np.uint8)
         on_path = np.empty(cells.shape, dtype=np.bool_)
         rows = np.arange(len(numbers))
@@ -105,7 +98,7 @@ class MazeKind:
         if self.walls is not None:
             is_open = _draws(seed, "walls", size, numbers) >= self.walls * _SCALE
         else:
-            cells, _ = generate(size, seed, numbers)
+            cells = generate(size, seed, numbers)
             if self.start == "dead-end" and not self.p:
                 return cells  # the search began at the start, which is therefore a dead end
             is_open = cells != WALL
@@ -178,15 +171,14 @@ def parse_problems(text: str) -> MazeKind:
     return kind
 
 
-def generate(size: int, seed: int, numbers: Numbers) -> tuple[Cells, Mask]:
-    """Depth-first search: (N, s, s) codes, and whether a cell is on the path from start to end.
+def generate(size: int, seed: int, numbers: Numbers) -> Cells:
+    """The paper's mazes, by depth-first search: (N, s, s) codes.
 
     A maze depends on size, seed and its own number only. The search begins at the start node, opens
     the wall to a random unvisited neighbour, and backtracks when there is none. Every node has one
     random order of its neighbours and takes the first unvisited one; since which are unvisited does
     not depend on the rest of that order, this equals a new choice at each visit, and needs one draw
-    per node. Instead of a stack, each node remembers where it was entered from; following that back
-    from the end gives the path.
+    per node. Instead of a stack, each node remembers where it was entered from.
     """
     count, side = len(numbers), (size + 1) // 2
     nodes = side**2
@@ -200,7 +192,7 @@ def generate(size: int, seed: int, numbers: Numbers) -> tuple[Cells, Mask]:
     width, rim = side + 1, ((1, 1), (1, 0))
     orders = np.pad(orders.reshape(count, side, side), ((0, 0), *rim)).reshape(count, -1)
     unseen = np.pad(np.ones((side, side), dtype=np.uint8), rim)
-    first, last = ((node // side + 1) * width + node % side + 1 for node in (start, end))
+    first = (start // side + 1) * width + start % side + 1
     # The next offset for order * 16 + bit mask of unseen neighbours; 0 when all are seen.
     offsets = (-width, 1, width, -1)  # up, right, down, left
     moves = [
@@ -211,18 +203,17 @@ def generate(size: int, seed: int, numbers: Numbers) -> tuple[Cells, Mask]:
     back = np.empty(orders.shape, dtype=np.int16)
     for maze, position in enumerate(first.tolist()):
         back[maze] = _search(orders[maze].tolist(), bytearray(unseen), position, moves, width)
-    on_path = np.zeros(back.size, dtype=np.bool_)
-    position = np.arange(count) * back.shape[1] + last
-    while len(position):
-        on_path[position] = True
-        step = back.ravel().take(position)
-        position = (position + step)[step != 0]
+    # Nodes are open, and so are the passages through which they were entered.
     steps = back.reshape(count, side + 2, width)[:, 1:-1, 1:]
-    marked = on_path.reshape(count, side + 2, width)[:, 1:-1, 1:]
-    cells = _cells(np.ones_like(steps, dtype=np.bool_), steps, width).astype(np.uint8)
+    up, right, down, left = (steps == offset for offset in offsets)
+    is_open = np.zeros((count, size, size), dtype=np.bool_)
+    is_open[:, ::2, ::2] = True
+    is_open[:, 1::2, ::2] = up[:, 1:] | down[:, :-1]
+    is_open[:, ::2, 1::2] = left[:, :, 1:] | right[:, :, :-1]
+    cells = np.where(is_open, FREE, WALL).astype(np.uint8)
     for node, code in ((start, START), (end, END)):
         cells[np.arange(count), 2 * (node // side), 2 * (node % side)] = code
-    return cells, _cells(marked, steps, width)
+    return cells
 
 
 def _search(
@@ -247,14 +238,3 @@ def _search(
             position += back[position]
         else:
             return back
-
-
-def _cells(chosen: Mask, steps: NDArray[np.int16], width: int) -> Mask:
-    """(N, s, s): the chosen nodes (N, n, n), and the passages through which they were entered."""
-    count, side, _ = chosen.shape
-    cells = np.zeros((count, 2 * side - 1, 2 * side - 1), dtype=np.bool_)
-    cells[:, ::2, ::2] = chosen
-    up, right, down, left = (chosen & (steps == offset) for offset in (-width, 1, width, -1))
-    cells[:, 1::2, ::2] = up[:, 1:] | down[:, :-1]
-    cells[:, ::2, 1::2] = left[:, :, 1:] | right[:, :, :-1]
-    return cells

@@ -94,7 +94,7 @@ class Mazes(BenchmarkTask):
             raise TaskError("problems from files are of one kind; leave out problems, or data")
         super().__init__(data)
         self.kind = parse_problems(problems)
-        if data is not None or not self.kind.has_lattice:
+        if data is not None or self.kind.walls is not None:
             self.sizes = range(2, 4002)
             means = "a whole number of at least 2: squares a side"
             self.spec = replace(self.spec, size_means=means)

@@ -44,7 +44,7 @@ KINDS = ["start=any", "p=0.1", "start=any,p=0.5", "p=0.99", "walls=0.35", "walls
 def test_the_papers_mazes_are_trees(size: int, seed: int, first: int) -> None:
     nodes = ((size + 1) // 2) ** 2
     numbers = np.arange(first, first + 8)
-    for cells, path in zip(*generate(size, seed, numbers), strict=True):
+    for cells in generate(size, seed, numbers):
         free = cells != WALL
         assert (cells == START).sum() == (cells == END).sum() == 1
         # Connected, with one passage fewer than nodes: a tree.
@@ -52,7 +52,6 @@ def test_the_papers_mazes_are_trees(size: int, seed: int, first: int) -> None:
         assert not free[1::2, 1::2].any()
         assert free.sum() == 2 * nodes - 1
         assert (distances(cells[None])[0] >= 0).sum() == free.sum()
-        assert np.argwhere(path).tolist() == sorted(map(list, plain_path(cells)))
 
 
 def open_neighbours(cells: Grid, code: int) -> NDArray[np.int64]:
@@ -83,13 +82,13 @@ def test_distribution_equals_the_authors_generator(size: int, shared_data: Path)
     with np.load(shared_data / "mazes-format" / f"authors_generator_maze_{size}.npz") as file:
         theirs = from_image(file["inputs"])
     for seed in range(3):
-        assert agreement(generate(size, seed, np.arange(4000))[0], theirs) > 0.02
+        assert agreement(generate(size, seed, np.arange(4000)), theirs) > 0.02
 
 
 @pytest.mark.parametrize("problems", ["", *KINDS])
 def test_targets_equal_a_plain_search(problems: str) -> None:
     kind = parse_problems(problems)
-    for size in (5, 13) if kind.has_lattice else (2, 5, 12):
+    for size in (5, 13) if kind.walls is None else (2, 5, 12):
         cells, on_path = kind.generate(size, 3, np.arange(40))
         for maze, path in zip(cells, on_path, strict=True):
             assert np.argwhere(path).tolist() == sorted(map(list, plain_path(maze)))
@@ -157,7 +156,7 @@ def test_where_starts_are() -> None:
 
 def test_percolation_opens_a_share_of_the_walls_between_nodes() -> None:
     numbers = np.arange(500)
-    tree, _ = generate(21, 1, numbers)
+    tree = generate(21, 1, numbers)
     for p in (0.1, 0.5):
         cells, _ = parse_problems(f"p={p}").generate(21, 1, numbers)
         assert ((cells != WALL) >= (tree != WALL)).all()
