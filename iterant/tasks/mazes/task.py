@@ -58,6 +58,7 @@ from iterant.tasks.protocol import (
     Size,
     TaskSpec,
     check_prediction,
+    every_position_right,
     ranges,
 )
 
@@ -112,8 +113,7 @@ class Mazes(BenchmarkTask):
         return Batch(batch.inputs, batch.targets, {"path_length": steps})
 
     def _generate(self, size: int, seed: int, numbers: NDArray[np.int64]) -> Batch:
-        cells, on_path = self.kind.generate(size, seed, numbers)
-        return _batch(cells, on_path)
+        return _batch(*self.kind.generate(size, seed, numbers))
 
     def encode(self, problem: str) -> Batch:
         """A maze in text: ``#`` walls, spaces or dots, S and E (or G); lines of one width.
@@ -166,10 +166,11 @@ class Mazes(BenchmarkTask):
 
         Where a maze has loops, the target is one of several shortest paths.
         """
+        right = every_position_right(prediction, batch).cpu()
         valid = self.near_misses(prediction, batch).valid
         # All shortest paths have the same number of pixels.
         marked, wanted = ((grid == 1).flatten(1).sum(dim=1) for grid in (prediction, batch.targets))
-        return valid & (marked.cpu() == wanted.cpu())
+        return right | (valid & (marked.cpu() == wanted.cpu()))
 
     def shorten(self, batch: Batch) -> tuple[Batch, Tensor]:
         """The mazes with their ends moved two cells along the path, and the rows they came from.
