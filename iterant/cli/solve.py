@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from iterant.solving import Solution
     from iterant.tasks.protocol import Problem, Task
 
-_LINES_BELOW = 9
+_LINES_BELOW = 10
 """Terminal lines for the text below the picture of an answer."""
 _PICTURES = 64
 """Problems in one image file."""
@@ -81,8 +81,8 @@ def solve(
     iterant solve chess suite.epd
 
     Args:
-        problems: a problem as text, a file, a folder, or - for standard input: bits, a maze drawn
-            with # and spaces or in a picture, a FEN or an EPD, games in PGN; none: one is generated
+        problems: a problem as text, a file, a folder, or - for standard input: bits, a maze in text
+            or in a picture, a FEN or an EPD, games in PGN; none: one is generated
         net: a run folder, a folder of weights or a shipped name [default: as shipped for the task]
         size: of a generated problem [default: as in training]
         seed: of a generated problem [default: 0]
@@ -177,7 +177,7 @@ def check_target(path: Path) -> Path:
 def show(task: Task, solutions: Sequence[Solution]) -> None:
     """Print the notes of all problems, then one solution with its picture, or a table of many."""
     from iterant.draw.animation import describe_solution
-    from iterant.draw.terminal import TALL, merge_blocks, terminal
+    from iterant.draw.terminal import TALL, legend, merge_blocks, terminal
     from iterant.solving import BUDGET
 
     screen = console()
@@ -197,6 +197,8 @@ def show(task: Task, solutions: Sequence[Solution]) -> None:
         least = len(merge_blocks(picture.cells)) // TALL + 2
         lines = max(screen.height - _LINES_BELOW, least) if screen.is_terminal else None
         screen.print(terminal(picture, screen, lines=lines), soft_wrap=True)
+        if description.legend:
+            screen.print(legend(description, screen), soft_wrap=True)
         screen.print(description.caption, style="dim", soft_wrap=not screen.is_terminal)
         for name, text in list(rows[0].items())[1:]:
             if text:

@@ -59,6 +59,16 @@ def terminal(
     return Text("\n").join(part for part in parts if part.plain)
 
 
+def legend(description: Description, console: Console) -> Text:
+    """One line: what the colours of `terminal` stand for, or the characters without colours."""
+    coloured = has_colours(console)
+    entries = [
+        Text.assemble(("■", entry.colour) if coloured else entry.sign, (f" {entry.meaning}", "dim"))
+        for entry in description.legend
+    ]
+    return Text("   ").join(entries)
+
+
 def has_colours(console: Console) -> bool:
     """Whether the terminal has at least 256 colours."""
     return console.color_system in ("256", "truecolor", "windows") and not console.no_color

@@ -147,6 +147,15 @@ class Arrow:
 
 
 @dataclass(frozen=True)
+class LegendEntry:
+    """What a character of a description's text, and a colour of its cells, stand for."""
+
+    sign: str
+    colour: str
+    meaning: str
+
+
+@dataclass(frozen=True)
 class Description:
     """A problem and perhaps an answer, as text and as coloured cells, which `iterant.draw` draws.
 
@@ -164,6 +173,7 @@ class Description:
     row_labels: tuple[str, ...] = ()
     column_labels: tuple[str, ...] = ()
     caption: str = ""
+    legend: tuple[LegendEntry, ...] = ()
 
     def _repr_png_(self) -> bytes:
         """The picture that a notebook shows."""

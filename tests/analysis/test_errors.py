@@ -124,7 +124,7 @@ def test_the_other_way_round_a_loop_is_a_valid_path() -> None:
 def test_failures_have_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
     failures = misses(with_loose_pixels()).failures
     assert [one.title for one in failures] == [f"mazes, problem {n}" for n in (1, 2, 3, 9)]
-    assert "3 pixels wrong" in failures[1].caption
+    assert "2 squares wrong" in failures[1].caption
     monkeypatch.setattr(studies, "MAX_PICTURES", 2)
     assert len(misses(with_loose_pixels()).failures) == 2
 

@@ -92,7 +92,7 @@ def test_true_answer_is_hidden_before_the_end() -> None:
     assert first.caption == "iteration 1"
     last = describe_solution(MAZES, solution)
     assert np.array_equal(last.cells, MAZES.describe(solution.problem.batch).cells)
-    assert last.caption.endswith(f"0 pixels wrong; settled after {solution.steps} iterations")
+    assert last.caption.endswith(f"0 squares wrong; settled after {solution.steps} iterations")
 
 
 def test_wrong_answer_at_the_end() -> None:

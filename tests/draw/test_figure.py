@@ -108,7 +108,7 @@ def test_invalid_pictures(count: int, scale: int | None) -> None:
 def test_show_on_existing_axes() -> None:
     figure = Figure(figsize=(12, 4))
     wide, narrow = figure.add_axes((0, 0, 0.9, 1)), figure.add_axes((0, 0, 0.25, 1))
-    caption = "13 by 13 squares, path of 8 steps, 316 pixels wrong $1$"
+    caption = "13 by 13 squares, path of 9 squares, 316 squares wrong $1$"
     description = Description("$title", "", WHITE[:2, :3], caption=caption)
     assert draw.show(description, ax=wide) is wide
     assert (wide.get_title(), wide.get_xlabel()) == ("$title", caption)

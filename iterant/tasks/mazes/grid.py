@@ -1,8 +1,6 @@
-"""Mazes as grids of cells, as text and as images, and their shortest paths.
+"""Mazes as grids of cells and as images, and their shortest paths.
 
-    >>> from_text("S.#\\n#.#\\n#.E")      # codes: WALL, FREE, START, END
-    array([[2, 1, 0], [0, 1, 0], [0, 1, 3]], dtype=uint8)
-    >>> mazes = from_text("S.#\\n#.#\\n#.E")[None]
+    >>> mazes = from_text("S.#\\n#.#\\n#.E")[None]      # codes: WALL, FREE, START, END
     >>> descend(mazes, distances(mazes)).sum(), to_image(mazes).shape
     (5, (1, 3, 12, 12))
 
@@ -21,7 +19,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from iterant.errors import TaskError
-from iterant.tasks.inputs import MOST_PROBLEMS, Material
 
 WALL, FREE, START, END = range(4)
 """Codes of cells."""
@@ -34,67 +31,27 @@ COLOURS = np.array([[0, 0, 0], [1, 1, 1], [0, 1, 0], [1, 0, 0]], dtype=np.uint8)
 UNMARKED, RIGHT, WRONG, MISSED = range(4)
 """Marks of pixels: not on a path; predicted, rightly or wrongly; of the answer, not predicted."""
 
-# A path is drawn with stars, so a star is free.
-_CODES = {"#": WALL, " ": FREE, ".": FREE, "*": FREE, "S": START, "G": END, "E": END}
-_CODE_OF = np.array([_CODES.get(chr(letter), WALL) for letter in range(128)], dtype=np.uint8)
-_SIGNS, _MARKS = np.array(list("#.SE")), np.array(list(" *xo"))
-_EXAMPLE = r"try 'S.#\n#.E'"
-
 Cells = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
 
 
-def split_text(material: Material) -> list[Material]:
-    """One part per maze; empty lines separate them."""
-    parts: list[Material] = []
-    line = 1
-    for block in material.text.split("\n\n"):
-        if maze := block.lstrip("\n"):
-            parts.append(material.part(maze, f"line {line + len(block) - len(maze)}"))
-        line += block.count("\n") + 2
-        if len(parts) > MOST_PROBLEMS:  # `gather` refuses them; do not keep millions
-            break
-    return parts if len(parts) > 1 else [material]
+def where_ends_are(cells: Cells, size: str = "") -> str:
+    """The size of the maze of (h, w) codes and the places of its ends, for a reader."""
+    words = f"{cells.shape[0]} by {cells.shape[1]} squares{size}"
+    for code, end in ((START, "start"), (END, "end")):
+        row, column = np.argwhere(cells == code)[0]
+        words += f", {end} at row {row + 1}, column {column + 1}"
+    return words
 
 
-def from_text(text: str) -> Cells:
-    """(h, w) codes of one maze, without the wall around it; lines have one width."""
-    lines = text.replace("\r\n", "\n").strip("\n").upper().split("\n")
-    for row, line in enumerate(lines, start=1):
-        if not line or len(line) != len(lines[0]):
-            raise TaskError(
-                f"lines of a maze have one width: line 1 has {len(lines[0])} characters, "
-                f"line {row} has {len(line)}; write free squares as dots to see them"
-            )
-        if strange := set(line) - set(_CODES):
-            raise TaskError(
-                f"a maze is drawn with # . S and E (or G), got {min(strange)!r} in line {row}; "
-                f"{_EXAMPLE}"
-            )
-    letters = np.frombuffer("".join(lines).encode(), np.uint8)
-    cells = _CODE_OF[letters].reshape(len(lines), -1)
-    for code, name in ((START, "start (S)"), (END, "end (E or G)")):
-        if (count := int((cells == code).sum())) != 1:
-            raise TaskError(f"a maze has one {name}, got {count}; {_EXAMPLE}")
-    inside = cells[1:-1, 1:-1]
-    around_is_wall = (inside != WALL).sum() == (cells != WALL).sum()
-    return inside if around_is_wall else cells
-
-
-def to_text(cells: Cells, marks: NDArray[np.int64]) -> str:
-    """One character per cell of (h, w) codes and (H, W) marks, with the wall around the maze.
-
-    ``*`` is the path, ``x`` a wrong cell, ``o`` a missed one; a missed end is a small letter.
-    """
-    walled = np.pad(cells, 1)
-    height, width = walled.shape
-    # Without its outermost pixels the image is two by two pixels per cell, wall around included.
-    worst = marks[1:-1, 1:-1].reshape(height, 2, width, 2).max(axis=(1, 3))
-    inner = walled <= FREE
-    signs = np.where(inner & (worst > UNMARKED), _MARKS[worst], _SIGNS[walled])
-    missed_ends = ~inner & (worst >= WRONG)
-    signs[missed_ends] = np.char.lower(signs[missed_ends])
-    return "\n".join("".join(line) for line in signs)
+def worst_marks(marks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(h + 4, w + 4): the largest of the (H, W) marks in every cell and in the wall around."""
+    # With one more pixel on each side the image is two by two pixels per cell, two cells of wall
+    # around included.
+    padded = np.pad(marks, 1)
+    height, width = padded.shape
+    worst: NDArray[np.int64] = padded.reshape(height // 2, 2, width // 2, 2).max(axis=(1, 3))
+    return worst
 
 
 def to_pixels(cells: Cells) -> Cells:

@@ -1,4 +1,4 @@
-"""A maze in a picture: dark walls, light paths, one green spot (start) and one red (end).
+"""A maze in a picture: walls and paths, one green spot (start) and one red (end), or two gaps.
 
     >>> cells, notes = read_picture(Path("maze.png").read_bytes())
     >>> notes
@@ -6,7 +6,8 @@
 
 Any scale will do, and colours need not be exact. A margin, a frame of wall and lines of text around
 the maze are cropped; a path painted in another colour counts as free. Walls may be as thick as the
-paths, or lines between them, as long as they meet on one regular grid.
+paths, or lines between them, as long as they meet on one regular grid. They are dark, unless only
+the light ones go around the maze.
 
 1. Classify pixels by colour (`pixel_codes`): vivid green and red are the spots, other bright paint
    is free, and the rest is wall or free by Otsu's threshold, after the light of a photograph has
@@ -14,23 +15,33 @@ paths, or lines between them, as long as they meet on one regular grid.
 2. Crop to the maze.
 3. Try the regular grids on which edges between dark and light may lie (`_grids`), coarsest first,
    until the cells of one are each of one colour.
-4. Read the cells and the spots.
+4. Read the cells and the spots, or the gaps in the wall around.
 
 Shapes: H by W pixels, h by w cells.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from iterant.errors import DataError, TaskError
-from iterant.tasks.mazes.grid import END, FREE, LARGEST_READ, START, WALL
+from iterant.tasks.mazes.grid import (
+    END,
+    FREE,
+    LARGEST_READ,
+    START,
+    WALL,
+    distances,
+    path_lengths,
+    where_ends_are,
+)
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -49,6 +60,8 @@ _TILES = 6
 """Tiles per side, in each of which the lightest pixels are paper."""
 _UNEVEN = 0.12
 """Relative difference in the lightness of paper below which a picture is left as it is."""
+_SHADES, _DRAWN = 7, 0.85
+"""Neighbouring shades that are one colour; share of pixels of two colours in a drawing."""
 _PEAK = 0.5
 """Smallest strength of a frequency, where 1 is perfectly periodic."""
 _TRIES = 60
@@ -63,8 +76,15 @@ _MOST_WRONG, _FEW_WRONG, _BETTER = 0.5, 0.05, 0.6
 _SHARP_COLOURS = 8
 _RIM = 0.2
 """Share of a cell on each side that is ignored, because edges are blurred."""
-_CLOSED = 0.8
-"""Share of a side that is wall when a wall goes around a maze; it may have openings."""
+_CLOSED, _OPENINGS, _WHOLE = 0.8, 0.5, 0.98
+"""Share of a side that is wall when a wall goes around a maze; when it has the entrance; when it
+has no opening."""
+_AROUND = 15
+"""Percentile of the widths of walls at a side that is the width of the wall around."""
+_GAP = 0.6
+"""Smallest width of a gap, relative to walls, and of paths, relative to gaps."""
+_FRAME = 1.5
+"""Greatest thickness of the wall around, relative to other walls."""
 _SPOT = 0.12
 """Smallest share of a cell that is green or red in a spot."""
 
@@ -87,30 +107,122 @@ def read_picture(content: bytes) -> tuple[Pixels, tuple[str, ...]]:
     """(h, w) codes of the cells, and notes on what was recognised."""
     image = _open(content)
     codes = pixel_codes(image)
-    for code, (colour, end) in _SPOTS.items():
-        if not (codes == code).any():
-            raise TaskError(
-                f"the picture has no {colour} spot for the {end}; paint one square {colour}"
-            )
-    codes = _without_walls_around(_crop(codes))
     sharp = image.getcolors(_SHARP_COLOURS) is not None
-    grid, dark, spots = _find_grid(codes, sharp=sharp)
-    is_wall = dark > 0.5
-    # Where thin walls cross, a wall that ends there makes the crossing wall, however round.
-    rimmed = np.pad(is_wall, 1)
-    beside = rimmed[:-2, 1:-1] | rimmed[2:, 1:-1] | rimmed[1:-1, :-2] | rimmed[1:-1, 2:]
-    cells = np.where(is_wall | (np.outer(*grid.thin) & beside), WALL, FREE).astype(np.uint8)
+    missing = [names for code, names in _SPOTS.items() if not (codes == code).any()]
+    if len(missing) == 2:
+        return _between_gaps(image, codes, sharp=sharp)
+    for colour, end in missing:
+        raise TaskError(
+            f"the picture has no {colour} spot for the {end}; paint one square {colour}"
+        )
+    dark = _crop(codes)
+    on_light_paper = dark.shape != codes.shape and _closed(dark) >= _CLOSED and _has_frame(dark)
+    if not on_light_paper:
+        light = _crop(pixel_codes(image, light_walls=True))
+        # Light paths may go around a maze too; read as walls, they leave no way.
+        if _has_frame(light, thin=True):
+            with contextlib.suppress(TaskError):
+                cells, note = _between_spots(light, sharp=sharp)
+                if path_lengths(cells[None], distances(cells[None]))[0] > 0:
+                    return cells, (f"{note}; light walls",)
+    cells, note = _between_spots(dark, sharp=sharp)
+    return cells, (note,)
+
+
+def _between_spots(codes: Pixels, *, sharp: bool) -> tuple[Pixels, str]:
+    """(h, w) codes of the cells with the ends at the spots, and a note."""
+    grid, cells, spots = _cells(_without_walls_around(codes), sharp=sharp)
     positions = {code: _spot(code, share) for code, share in spots.items()}
     if positions[START] == positions[END]:
         raise TaskError("the green and the red spot lie in one square; move them apart")
     for code, position in positions.items():
         cells[position] = code
     cells = _without_walls_around(cells)
-    note = f"{cells.shape[0]} by {cells.shape[1]} squares of {grid.words}"
-    for code, (_, end) in _SPOTS.items():
-        row, column = np.argwhere(cells == code)[0]
-        note += f", {end} at row {row + 1}, column {column + 1}"
-    return cells, (note,)
+    return cells, where_ends_are(cells, f" of {grid.words}")
+
+
+def _between_gaps(image: Image, codes: Pixels, *, sharp: bool) -> tuple[Pixels, tuple[str, ...]]:
+    """(h, w) codes of the cells and the wall around them, the ends in its gaps, and a note."""
+    light = pixel_codes(image, light_walls=True)
+    readings = [(_crop(codes), ""), (_crop(light), "; light walls")]
+    if _OPENINGS <= _closed(light) < _WHOLE:  # on paper, no side of the picture would have gaps
+        readings.reverse()
+    most = 0
+    for part, note in readings:
+        around = [_wall_width(side) for side in _sides(part)]
+        wall = _typical_run(part == WALL, True)
+        lines = [side[width // 2] for side, width in zip(_sides(part), around, strict=True)]
+        gaps = [_gaps(line == WALL, wall) for line in lines]
+        count = sum(map(len, gaps))
+        most = max(most, count)
+        if count != 2:
+            continue
+        top, bottom, left, right = around
+        inside = part[top : len(part) - bottom, left : part.shape[1] - right]
+        width = min(stop - first for side in gaps for first, stop in side)
+        grid, cells, _ = _cells(inside, sharp=sharp, path=_GAP * width)
+        cells = np.pad(cells, 1)
+        is_end = np.zeros(cells.shape, dtype=np.bool_)
+        edges = [grid.columns + left] * 2 + [grid.rows + top] * 2
+        for side, at, openings in zip(_sides(is_end), edges, gaps, strict=True):
+            middles = [(first + stop) / 2 for first, stop in openings]
+            side[0, np.searchsorted(at, middles).clip(1, len(at) - 1)] = True
+        if is_end.sum() == 2:
+            cells[is_end] = START, END
+            words = where_ends_are(cells, f" of {grid.words}")
+            return cells, (f"{words}, the gaps in the wall around{note}",)
+    raise TaskError(
+        "the picture has no green spot for the start and no red one for the end, and the wall "
+        f"around the maze has {most or 'no'} gap{'s' * (most > 1)}; paint one square green and "
+        "one red, or leave two gaps"
+    )
+
+
+def _sides(grid: Any) -> tuple[Any, Any, Any, Any]:
+    """Views of (H, W) that begin at the top, the bottom, the left and the right."""
+    return grid, grid[::-1], grid.T, grid.T[::-1]
+
+
+def _wall_width(codes: Pixels) -> int:
+    """How many of the first lines are the wall around; most other walls do not begin at it."""
+    widths = (codes != WALL).argmax(axis=0)
+    return int(np.percentile(widths[widths > 0], _AROUND)) if widths.any() else 0
+
+
+def _gaps(is_wall: NDArray[np.bool_], wall: float) -> list[tuple[int, int]]:
+    """First and last pixel of the gaps in one side of the wall; none if most of it is open."""
+    if is_wall.mean() < _OPENINGS:
+        return []
+    # A side begins and ends with wall, that of the sides beside it, however round the corner.
+    inside = np.pad(is_wall[1:-1], 1, constant_values=True)
+    changes = (np.flatnonzero(inside[1:] != inside[:-1]) + 1).tolist()
+    gaps = zip(changes[::2], changes[1::2], strict=True)
+    return [(first, stop) for first, stop in gaps if stop - first > _GAP * wall]
+
+
+def _cells(
+    codes: Pixels, *, sharp: bool, path: float = 0
+) -> tuple[_Grid, Pixels, dict[int, Values]]:
+    """The grid, its (h, w) cells, WALL or FREE, and their shares of green and red."""
+    grid, dark, spots = _find_grid(codes, sharp=sharp, path=path)
+    is_wall = dark > 0.5
+    # Where thin walls cross, a wall that ends there makes the crossing wall, however round.
+    rimmed = np.pad(is_wall, 1)
+    beside = rimmed[:-2, 1:-1] | rimmed[2:, 1:-1] | rimmed[1:-1, :-2] | rimmed[1:-1, 2:]
+    cells = np.where(is_wall | (np.outer(*grid.thin) & beside), WALL, FREE).astype(np.uint8)
+    return grid, cells, spots
+
+
+def _has_frame(codes: Pixels, *, thin: bool = False) -> bool:
+    """Whether wall goes all around without a gap; ``thin``, and no thicker than other walls."""
+    wall = _typical_run(codes == WALL, True)
+    sides = [side[: max(1, round(wall))] for side in _sides(codes)]
+    if any((lines != FREE).mean(axis=1).max() < _WHOLE for lines in sides):
+        return False
+    inside = _bounds(codes != WALL)
+    margins = [edge for (first, stop), side in zip(inside, codes.shape, strict=True)
+               for edge in (first, side - stop)]  # fmt: skip
+    return not thin or max(margins) <= _FRAME * wall
 
 
 def _open(content: bytes) -> Image:
@@ -134,7 +246,7 @@ def _open(content: bytes) -> Image:
     )
 
 
-def pixel_codes(image: Image) -> Pixels:
+def pixel_codes(image: Image, *, light_walls: bool = False) -> Pixels:
     """(H, W) WALL, FREE, START or END for each pixel."""
     # Bytes: a hue of 0 is red, 85 green, 170 blue, 255 nearly red again.
     hue, saturation, value = (np.asarray(band) for band in image.convert("HSV").split())
@@ -145,11 +257,17 @@ def pixel_codes(image: Image) -> Pixels:
     codes[vivid & ((hue < 15) | (hue > 240))] = END  # within 20 degrees of red
     plain = codes == 255
     light = _even_out(np.asarray(image.convert("L")), plain)
+    threshold = _otsu(_histogram(light, plain))
+    codes[plain] = np.where((light[plain] > threshold) != light_walls, FREE, WALL)
+    return codes
+
+
+def _histogram(light: Pixels, plain: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """(256,): how many pixels of the mask have each lightness."""
     # By rows: for its input, bincount makes a copy of eight bytes a pixel.
     counts = [np.bincount(row[mask], minlength=256) for row, mask in zip(light, plain, strict=True)]
-    threshold = _otsu(np.sum(counts, axis=0))
-    codes[plain] = np.where(light[plain] > threshold, FREE, WALL)
-    return codes
+    total: NDArray[np.int64] = np.sum(counts, axis=0)
+    return total
 
 
 def _otsu(counts: NDArray[np.int64]) -> int:
@@ -176,6 +294,11 @@ def _even_out(light: Pixels, plain: NDArray[np.bool_]) -> Pixels:
 
     A plane is fitted through the lightness of paper, the lightest part of every tile.
     """
+    counts = _histogram(light, plain)
+    shades = np.convolve(counts, np.ones(_SHADES), "same")
+    darkest, lightest = shades[:128].max(), shades[128:].max()
+    if darkest + lightest > _DRAWN * counts.sum():  # two flat colours: light walls may be thin
+        return light
     height, width = light.shape
     points, values = [], []
     for rows in np.array_split(np.arange(height), _TILES):
@@ -199,24 +322,32 @@ def _even_out(light: Pixels, plain: NDArray[np.bool_]) -> Pixels:
 def _crop(codes: Pixels) -> Pixels:
     """The maze without margins and text.
 
-    The part between blank rows and columns that holds the spots is the maze, if walls go around
-    it; a maze without such walls fills the picture, or is alone on its paper.
+    The part between blank rows and columns that holds the spots, or the largest, is the maze, if
+    walls go around it; a maze without such walls fills the picture, or is alone on its paper.
     """
     part = codes
     for _ in range(2):  # rows, then columns
         inked = (part != FREE).any(axis=1)
         spots = np.flatnonzero((part >= START).any(axis=1))
-        blank = np.flatnonzero(~inked)
-        before, after = blank[blank < spots[0]], blank[blank > spots[-1]]
-        first = int(before[-1]) + 1 if len(before) else 0
-        part = part[first : int(after[0]) if len(after) else len(part)].T
-    sides = (part[0], part[-1], part[:, 0], part[:, -1])
-    if all((side == WALL).mean() >= _CLOSED for side in sides):
+        blank = np.concatenate([[-1], np.flatnonzero(~inked), [len(part)]])
+        if len(spots):
+            before = int(np.searchsorted(blank, spots[0])) - 1
+            after = int(np.searchsorted(blank, spots[-1]))
+        else:
+            before = int(np.diff(blank).argmax())
+            after = before + 1
+        part = part[blank[before] + 1 : blank[after]].T
+    if _closed(part) >= (_CLOSED if (codes >= START).any() else _OPENINGS):
         return part
     ink = codes != FREE
-    if any(side.any() for side in (ink[0], ink[-1], ink[:, 0], ink[:, -1])):
+    if any(side[0].any() for side in _sides(ink)):
         return codes
     return _bounding_box(codes, ink)
+
+
+def _closed(codes: Pixels) -> float:
+    """The share of the outermost pixels that are wall, on the side with the fewest."""
+    return min(float((side[0] == WALL).mean()) for side in _sides(codes))
 
 
 def _without_walls_around(codes: Pixels) -> Pixels:
@@ -225,20 +356,31 @@ def _without_walls_around(codes: Pixels) -> Pixels:
 
 def _bounding_box(codes: Pixels, mask: NDArray[np.bool_]) -> Pixels:
     """The smallest part of ``codes`` that contains all of the mask."""
-    rows, columns = (np.flatnonzero(mask.any(axis=axis)) for axis in (1, 0))
-    return codes[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    (top, bottom), (left, right) = _bounds(mask)
+    return codes[top:bottom, left:right]
 
 
-def _find_grid(codes: Pixels, *, sharp: bool) -> tuple[_Grid, Values, dict[int, Values]]:
+def _bounds(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """The first row of the mask and the one after its last, and its columns likewise."""
+    lines = [np.flatnonzero(mask.any(axis=axis)) for axis in (1, 0)]
+    return [(int(line[0]), int(line[-1]) + 1) for line in lines]
+
+
+def _find_grid(
+    codes: Pixels, *, sharp: bool, path: float
+) -> tuple[_Grid, Values, dict[int, Values]]:
     """The coarsest grid whose cells are each of one colour; a photo of something else has none.
 
-    Also returns the shares (h, w) of every cell that are dark, and those that are green and red.
+    Its paths are at least ``path`` pixels wide. Also returns the shares (h, w) of every cell that
+    are dark, and those that are green and red.
     """
     walls = codes == WALL
     sums = _sums(walls)
     best, least, too_fine = None, _MOST_WRONG, ""
     grids = sorted(_grids(walls, sharp=sharp), key=lambda grid: len(grid.rows) * len(grid.columns))
     for grid in grids:
+        if min(np.diff(grid.rows).max(), np.diff(grid.columns).max()) < path:
+            continue
         if max(len(grid.rows), len(grid.columns)) > LARGEST_READ + 3:
             too_fine = f"its squares may be too small, at most {LARGEST_READ} a side are read; "
             continue

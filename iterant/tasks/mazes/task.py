@@ -39,19 +39,19 @@ from iterant.tasks.mazes.grid import (
     descend,
     distances,
     from_image,
-    from_text,
     path_lengths,
-    split_text,
     to_image,
     to_pixels,
-    to_text,
     whole_cells,
+    worst_marks,
 )
 from iterant.tasks.mazes.image import read_picture
+from iterant.tasks.mazes.text import from_text, read_text, split_text, to_text
 from iterant.tasks.protocol import (
     Batch,
     Description,
     Kind,
+    LegendEntry,
     NearMiss,
     Problem,
     RulesCheck,
@@ -66,6 +66,12 @@ _SHORTENED = 2
 """Cells by which `Mazes.shorten` moves the end."""
 # Blue, orange and purple of Okabe and Ito's palette for colour-blind readers, by mark.
 _PAINT = np.array([[0, 0, 0], [0, 114, 178], [230, 159, 0], [204, 121, 167]], dtype=np.uint8)
+_ENDS = (LegendEntry("S", "#00ff00", "start"), LegendEntry("E", "#ff0000", "end"))
+_MEANING = {
+    RIGHT: LegendEntry("*", "#0072b2", "path"),
+    WRONG: LegendEntry("x", "#e69f00", "wrong"),
+    MISSED: LegendEntry("o", "#cc79a7", "missed"),
+}
 
 
 class Mazes(BenchmarkTask):
@@ -118,6 +124,8 @@ class Mazes(BenchmarkTask):
     def encode(self, problem: str) -> Batch:
         """A maze in text: ``#`` walls, spaces or dots, S and E (or G); lines of one width.
 
+        `iterant.tasks.mazes.text` describes the other ways of drawing one.
+
         If there is no path the targets are -1 and ``extras["solvable"]`` is False.
         """
         return _solved_maze(from_text(problem))
@@ -128,11 +136,11 @@ class Mazes(BenchmarkTask):
         return split_text(material) if material.kind == TEXT else [material]
 
     def read(self, material: Material) -> Problem:
-        """A maze in text, or in a picture with dark walls and a green and a red spot."""
+        """A maze in text or in a picture; ``mazes.text`` and ``mazes.image`` say which."""
         if material.kind == PICTURE:
             cells, notes = read_picture(material.content)
         else:
-            cells, notes = from_text(material.text), ()
+            cells, notes = read_text(material.text)
         batch = _solved_maze(cells)
         unsolvable = "" if batch.labelled else "no way leads from start to end"
         return Problem(batch, material.name, notes, unsolvable)
@@ -229,16 +237,23 @@ class Mazes(BenchmarkTask):
         marks = np.select([right, predicted, target == 1], [RIGHT, WRONG, MISSED], UNMARKED)
         caption = f"{maze.shape[0]} by {maze.shape[1]} squares"
         if known:
-            caption += f", path of {counted(int(target.sum()) // 4 - 1, 'step')}"
+            caption += f", path of {counted(int(target.sum()) // 4, 'square')}"
         if prediction is not None:
-            wrong = int((marks >= WRONG).sum())
-            caption += f", {counted(wrong, 'pixel')} wrong" if known else ", true path not known"
+            wrong = int((worst_marks(marks) >= WRONG).sum())
+            caption += f", {counted(wrong, 'square')} wrong" if known else ", true path not known"
         cells = (image.transpose(1, 2, 0) * 255).astype(np.uint8)
         # The ends keep their colours where the prediction has them right.
         ends = (image.sum(axis=0) == 1) & (marks == RIGHT)
         painted = (marks != UNMARKED) & ~ends
         cells[painted] = _PAINT[marks[painted]]
-        return Description(title="mazes", text=to_text(maze, marks), cells=cells, caption=caption)
+        legend = [*_ENDS, *(_MEANING[mark] for mark in np.unique(marks).tolist() if mark)]
+        return Description(
+            title="mazes",
+            text=to_text(maze, marks),
+            cells=cells,
+            legend=tuple(legend),
+            caption=caption,
+        )
 
 
 def _batch(cells: Cells, on_path: Mask) -> Batch:

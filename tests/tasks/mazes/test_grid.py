@@ -22,10 +22,10 @@ from iterant.tasks.mazes.grid import (
     descend,
     distances,
     from_image,
-    from_text,
     path_lengths,
     to_image,
 )
+from iterant.tasks.mazes.text import from_text
 
 Grid = NDArray[np.uint8]
 SHAPES = st.tuples(st.integers(1, 3), st.integers(1, 7), st.integers(1, 7))

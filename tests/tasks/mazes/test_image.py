@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFilter
@@ -136,6 +136,67 @@ def test_no_wall_around_but_paper() -> None:
     """Only walls that reach every side show where the maze ends."""
     cells = np.array([[0, 2, 0], [1, 1, 1], [0, 3, 0]], dtype=np.uint8)
     assert np.array_equal(read(drawn(cells, 9, margin=12)), cells)
+
+
+def inverted(picture: Pixels) -> Pixels:
+    """Light walls on a dark ground; the spots stay as they are."""
+    walls, paths = ((picture == CLOSE[code]).all(-1) for code in (WALL, FREE))
+    paper = (picture == 250).all(-1)
+    picture = picture.copy()
+    picture[walls], picture[paths | paper] = CLOSE[FREE], CLOSE[WALL]
+    return picture
+
+
+@given(st.sampled_from([5, 9, 13]), st.integers(0, 50), st.integers(2, 9), st.integers(0, 30))
+@settings(deadline=None, max_examples=40)
+def test_light_walls_on_a_dark_ground(size: int, seed: int, width: int, margin: int) -> None:
+    cells = maze(size, seed)
+    for picture in (drawn(np.pad(cells, 1), width, margin), lines(cells, 2 * width + 3, 2, margin)):
+        found, notes = read_picture(file_of(inverted(picture)))
+        assert np.array_equal(found, cells)
+        assert notes[0].endswith("; light walls")
+
+
+def gapped(size: int, seed: int, gaps: int = 2) -> Pixels:
+    """Cells with a wall around in which gaps are the ends, in reading order."""
+    walled = np.pad(np.minimum(maze(size, seed), FREE), 1)
+    rooms = 1 + 2 * np.random.default_rng(seed).integers(0, size // 2 + 1, 4)
+    sides = [(0, rooms[0]), (len(walled) - 1, rooms[1]), (rooms[2], 0), (rooms[3], len(walled) - 1)]
+    sides = sorted(sides[seed % 4 :] + sides[: seed % 4])[:gaps]
+    for code, position in zip((START, END, FREE, FREE), sides, strict=False):
+        walled[position] = code
+    return walled
+
+
+@given(st.sampled_from([5, 9, 13]), st.integers(0, 50), st.integers(2, 9), st.integers(0, 30))
+@settings(deadline=None, max_examples=40)
+def test_entrance_and_exit_are_gaps(size: int, seed: int, width: int, margin: int) -> None:
+    cells = gapped(size, seed)
+    shown = np.minimum(cells, FREE)
+    wide = [2 * width + 3 if index % 2 else 2 for index in range(len(cells))]
+    for picture in (drawn(shown, width, margin), drawn(shown, wide, margin)):
+        for light in (False, True):
+            found, notes = read_picture(file_of(inverted(picture) if light else picture))
+            assert np.array_equal(found, cells)
+            assert "the gaps in the wall around" in notes[0]
+            assert ("light walls" in notes[0]) == light
+
+
+def test_a_photographed_maze_with_gaps() -> None:
+    for seed in range(4):
+        cells = gapped(13, seed)
+        picture = drawn(np.minimum(cells, FREE), 11, margin=20)
+        noise = np.random.default_rng(seed).normal(0, 12, picture.shape)
+        shaded = picture * np.linspace(0.6, 1, len(picture))[:, None, None] + noise
+        photo = Image.fromarray(shaded.clip(0, 255).astype(np.uint8))
+        assert np.array_equal(read(photo.filter(ImageFilter.GaussianBlur(1))), cells)
+
+
+@pytest.mark.parametrize("gaps", [0, 1, 3, 4])
+def test_other_numbers_of_gaps_are_refused(gaps: int) -> None:
+    words = f"{gaps or 'no'} gap{'s' * (gaps > 1)}; paint one square green and one red"
+    with pytest.raises(TaskError, match=words):
+        read(drawn(np.minimum(gapped(9, 1, gaps), FREE), 8, margin=10))
 
 
 def photo() -> Pixels:

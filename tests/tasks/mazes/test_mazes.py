@@ -89,7 +89,7 @@ def test_a_prediction_is_laid_over_the_maze() -> None:
     assert problem.text.splitlines() == ["#####", "#S..#", "###.#", "#E..#", "#####"]
     right = TASK.describe(batch, prediction=batch.targets)
     assert right.text.splitlines() == ["#####", "#S**#", "###*#", "#E**#", "#####"]
-    assert "0 pixels wrong" in right.caption
+    assert "path of 7 squares, 0 squares wrong" in right.caption
     answer = batch.targets.clone()
     answer[0, 3, 3] = 0  # a pixel of the start
     answer[0, 3, 5] = 0  # a pixel of the path
@@ -99,7 +99,7 @@ def test_a_prediction_is_laid_over_the_maze() -> None:
     assert wrong.text.splitlines() == ["###x#", "#so*#", "#x#*#", "#E**#", "#####"]
     colours = [tuple(wrong.cells[place].tolist()) for place in [(3, 4), (3, 5), (5, 3), (3, 6)]]
     assert colours == [(0, 255, 0), (204, 121, 167), (230, 159, 0), (0, 114, 178)]
-    assert "4 pixels wrong" in wrong.caption
+    assert "4 squares wrong" in wrong.caption
 
 
 @pytest.mark.parametrize("size", [3, 5, 9, 13])

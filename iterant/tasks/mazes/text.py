@@ -1,0 +1,248 @@
+"""Mazes in text, in the four ways that people draw them.
+
+    >>> from_text("S.#\\n#.#\\n#.E")      # codes: WALL, FREE, START, END
+    array([[2, 1, 0], [0, 1, 0], [0, 1, 3]], dtype=uint8)
+
+* ``#`` and spaces or dots, one character per cell;
+* walls that are lines, ``+ - |`` or box-drawing characters, on a regular grid of corners;
+* block characters, also half blocks and quadrants, and cells drawn two characters wide;
+* 0 and 1, alone or with spaces, commas and brackets between them.
+
+``S`` is the start and ``E`` or ``G`` the end. Without them the two gaps in the wall around the maze
+are, in reading order.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iterant.errors import TaskError
+from iterant.tasks.inputs import MOST_PROBLEMS, Material
+from iterant.tasks.mazes.grid import (
+    END,
+    FREE,
+    START,
+    UNMARKED,
+    WALL,
+    WRONG,
+    Cells,
+    Mask,
+    where_ends_are,
+    worst_marks,
+)
+
+# A path is drawn with stars, so a star is free.
+_CODES = {" ": FREE, ".": FREE, "*": FREE, "S": START, "G": END, "E": END}
+_SQUARES = {**_CODES, "#": WALL}
+_BITS = {"0": FREE, "1": WALL, "S": START, "G": END, "E": END}
+_BETWEEN_BITS = re.compile(r"[\s,;\[\]]+")
+_LINES = {**_CODES, "-": WALL, "|": WALL, "+": WALL}
+# Box-drawing characters: horizontal and vertical lines; all others but the diagonals are corners.
+_BOX = {code: "+" for code in range(0x2500, 0x2580) if not 0x2571 <= code <= 0x2573}
+_BOX |= {ord(sign): "-" for sign in "─━┄┅┈┉╌╍═╼╾"} | {ord(sign): "|" for sign in "│┃┆┇┊┋╎╏║╽╿"}
+# Upper left, upper right, lower left and lower right quarter of a character: 1 is filled.
+_QUARTERS = {
+    "█": "1111", "▓": "1111", "▒": "1111", "░": "0000", "▀": "1100", "▄": "0011", "▌": "1010",
+    "▐": "0101", "▖": "0010", "▗": "0001", "▘": "1000", "▙": "1011", "▚": "1001", "▛": "1110",
+    "▜": "1101", "▝": "0100", "▞": "0110", "▟": "0111",
+}  # fmt: skip
+_SIGNS, _MARKS = np.array(list("#.SE")), np.array(list(" *xo"))
+_EXAMPLE = r"try 'S.#\n#.E'"
+_DOTS = "; write free squares as dots to see them"
+
+
+def split_text(material: Material) -> list[Material]:
+    """One part per maze; empty lines separate them."""
+    parts: list[Material] = []
+    line = 1
+    for block in material.text.split("\n\n"):
+        if maze := block.lstrip("\n"):
+            parts.append(material.part(maze, f"line {line + len(block) - len(maze)}"))
+        line += block.count("\n") + 2
+        if len(parts) > MOST_PROBLEMS:  # `gather` refuses them; do not keep millions
+            break
+    return parts if len(parts) > 1 else [material]
+
+
+def from_text(text: str) -> Cells:
+    """(h, w) codes of one maze, without the wall around it; lines have one width."""
+    return read_text(text)[0]
+
+
+def read_text(text: str) -> tuple[Cells, tuple[str, ...]]:
+    """(h, w) codes as `from_text`, and notes on what was recognised."""
+    lines = text.replace("\r\n", "\n").strip("\n").upper().translate(_BOX).split("\n")
+    signs = set().union(*lines)
+    if signs & set("01"):
+        readings = _bits(lines)
+    elif signs & set("+-|"):
+        readings = [(_line_drawing(lines), "")]
+    elif signs & set(_QUARTERS):
+        readings = [(_block_drawing(lines), "")]
+    else:
+        readings = [(_codes(lines, _SQUARES), "")]
+    counts = [int((readings[0][0] == code).sum()) for code in (START, END)]
+    if counts != [0, 0]:
+        for count, name in zip(counts, ("start (S)", "end (E or G)"), strict=True):
+            if count != 1:
+                raise TaskError(f"a maze has one {name}, got {count}; {_EXAMPLE}")
+        cells = readings[0][0]
+        inside = cells[1:-1, 1:-1]
+        around_is_wall = (inside != WALL).sum() == (cells != WALL).sum()
+        return (inside if around_is_wall else cells), ()
+    for cells, note in readings:
+        if len(gaps := _border_gaps(cells)) == 2:
+            cells[gaps[0]], cells[gaps[1]] = START, END
+            return cells, (f"{where_ends_are(cells)}, the gaps in the wall around{note}",)
+    gaps = _border_gaps(readings[0][0])
+    where = "; ".join(f"row {row + 1}, column {column + 1}" for row, column in gaps[:4])
+    raise TaskError(
+        "a maze has one start (S) and one end (E or G), or two gaps in the wall around it; "
+        f"got neither letter, and {len(gaps) or 'no'} gap{'' if len(gaps) == 1 else 's'}"
+        f"{f' ({where})' if where else ''}; {_EXAMPLE}"
+    )
+
+
+def _codes(lines: list[str], codes: dict[str, int], hint: str = _DOTS) -> Cells:
+    """(h, w) codes of the characters; TaskError for an unknown one, or lines of other widths."""
+    for row, line in enumerate(lines, start=1):
+        if not line or len(line) != len(lines[0]):
+            raise TaskError(
+                f"lines of a maze have one width: line 1 has {len(lines[0])} characters, "
+                f"line {row} has {len(line)}{hint}"
+            )
+        if strange := set(line) - set(codes):
+            raise TaskError(
+                "a maze is drawn with # . S and E (or G), with lines (+ - |) or block characters, "
+                f"or written in 0 and 1, got {min(strange)!r} in line {row}; {_EXAMPLE}"
+            )
+    table = np.zeros(ord(max(codes)) + 1, dtype=np.uint8)
+    table[[ord(sign) for sign in codes]] = list(codes.values())
+    return table[_signs(lines)]
+
+
+def _signs(lines: list[str]) -> NDArray[np.uint32]:
+    """(h, w) code points."""
+    return np.frombuffer("".join(lines).encode("utf-32-le"), np.uint32).reshape(len(lines), -1)
+
+
+def _bits(lines: list[str]) -> list[tuple[Cells, str]]:
+    """1 is wall. Without S and E, 0 may be: what goes around the maze shows it."""
+    digits = [bits for line in lines if (bits := _BETWEEN_BITS.sub("", line))]
+    cells = _codes(digits, _BITS, hint="")
+    inverted = np.array([FREE, WALL, START, END], dtype=np.uint8)[cells]
+    return [(cells, "; 1 is wall"), (inverted, "; 0 is wall")]
+
+
+def _block_drawing(lines: list[str]) -> Cells:
+    """Every character is two by two quarters; a cell is one of them, or up to two characters."""
+    codes = _codes(lines, {**_CODES, **dict.fromkeys(_QUARTERS, FREE)})
+    filled = np.zeros((ord(max(_QUARTERS)) + 1, 2, 2), dtype=np.bool_)
+    for sign, bits in _QUARTERS.items():
+        filled[ord(sign)].flat = [bit == "1" for bit in bits]
+    height, width = codes.shape
+    walls = filled[_signs(lines)].swapaxes(1, 2).reshape(2 * height, 2 * width)
+    rows, columns = _side(walls, most=2), _side(walls.T, most=4)
+    # An odd number of half blocks leaves half a character empty.
+    if rows == 1 and not walls[-1].any():
+        walls = walls[:-1]
+    if columns == 1 and not walls[:, -1].any():
+        walls = walls[:, :-1]
+    cells = np.where(walls[::rows, ::columns], WALL, FREE).astype(np.uint8)
+    for code in (START, END):
+        row, column = np.nonzero(codes == code)
+        cells[2 * row // rows, 2 * column // columns] = code
+    return cells
+
+
+def _side(walls: Mask, most: int) -> int:
+    """The side of cells along the first axis: how many quarters always lie together."""
+    changes = np.flatnonzero((walls[1:] != walls[:-1]).any(axis=1)) + 1
+    return math.gcd(most if len(changes) else 2, len(walls), *changes.tolist())
+
+
+def _line_drawing(lines: list[str]) -> Cells:
+    """Corners, the walls between them and rooms: each is a cell, however wide it is drawn."""
+    indent = min(len(line) - len(line.lstrip(" ")) for line in lines)
+    lines = [line[indent:] for line in lines]
+    codes, signs = _codes(lines, _LINES), _signs(lines)
+    edges, is_corner = [], []
+    for axis, wall in ((1, "-"), (0, "|")):
+        corners = np.flatnonzero(((signs == ord("+")) | (signs == ord(wall))).any(axis=axis))
+        side, step = signs.shape[1 - axis], math.gcd(*np.diff(corners).tolist())
+        if not step or corners[0] != 0 or corners[-1] != side - 1:
+            raise TaskError(
+                "a maze of lines has a wall on each side, and its corners (+) lie on a regular "
+                "grid; draw the wall around it, with no more than two gaps"
+            )
+        lattice = np.arange(0, side, step)
+        edges.append(np.unique([*lattice, *(lattice + 1)]))
+        is_corner.append((edges[-1][:-1] % step == 0) & (step > 1))
+    rows, columns = edges
+    areas = np.outer(np.diff(rows), np.diff(columns))
+    counts = {code: _sums(codes == code, rows, columns) for code in (WALL, START, END)}
+    has_letter = counts[START] + counts[END] > 0
+    is_wall = counts[WALL] == areas
+    if len(broken := np.argwhere((counts[WALL] > 0) & ~is_wall & ~has_letter)):
+        row, column = broken[0]
+        raise TaskError(
+            "a wall of lines goes from corner to corner, and in line "
+            f"{rows[row] + 1}, columns {columns[column] + 1} to {columns[column + 1]}, it does "
+            "not; corners (+) lie on a regular grid"
+        )
+    # A wall that ends at a corner makes it wall, even if the corner is not drawn.
+    around = np.pad(is_wall, 1)
+    beside = around[:-2, 1:-1] | around[2:, 1:-1] | around[1:-1, :-2] | around[1:-1, 2:]
+    cells = np.where(is_wall | (np.outer(*is_corner) & beside), WALL, FREE).astype(np.uint8)
+    for code in (START, END):
+        cells[counts[code] > 0] = code
+    return cells
+
+
+def _sums(mask: Mask, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many characters of the mask lie between the edges of every cell."""
+    down = np.add.reduceat(mask.astype(np.int64), rows[:-1], axis=0)
+    sums: NDArray[np.int64] = np.add.reduceat(down, columns[:-1], axis=1)
+    return sums
+
+
+def _border_gaps(cells: Cells) -> list[tuple[int, int]]:
+    """The gaps in the wall around (h, w) codes, in reading order; a wide one by its middle cell.
+
+    None where less than half of the outermost cells are wall: then no wall goes around.
+    """
+    height, width = cells.shape
+    if min(height, width) < 3:
+        return []
+    around = [(0, column) for column in range(width)]
+    around += [(row, width - 1) for row in range(1, height)]
+    around += [(height - 1, column) for column in range(width - 2, -1, -1)]
+    around += [(row, 0) for row in range(height - 2, 0, -1)]
+    is_open = [cells[position] != WALL for position in around]
+    if not 0 < sum(is_open) <= len(around) // 2:
+        return []
+    first = is_open.index(False)  # so that no gap goes over the end of the list
+    gaps: list[list[tuple[int, int]]] = [[]]
+    for index in range(first, first + len(around)):
+        if is_open[index % len(around)]:
+            gaps[-1].append(around[index % len(around)])
+        elif gaps[-1]:
+            gaps.append([])
+    return sorted(gap[len(gap) // 2] for gap in gaps if gap)
+
+
+def to_text(cells: Cells, marks: NDArray[np.int64]) -> str:
+    """One character per cell of (h, w) codes and (H, W) marks, with the wall around the maze.
+
+    ``*`` is the path, ``x`` a wrong cell, ``o`` a missed one; a missed end is a small letter.
+    """
+    walled, worst = np.pad(cells, 1), worst_marks(marks)[1:-1, 1:-1]
+    inner = walled <= FREE
+    signs = np.where(inner & (worst > UNMARKED), _MARKS[worst], _SIGNS[walled])
+    missed_ends = ~inner & (worst >= WRONG)
+    signs[missed_ends] = np.char.lower(signs[missed_ends])
+    return "\n".join("".join(line) for line in signs)
