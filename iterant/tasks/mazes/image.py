@@ -155,10 +155,10 @@ def _between_gaps(image: Image, codes: Pixels, *, sharp: bool) -> tuple[Pixels, 
         gaps = [_gaps(line == WALL, wall) for line in lines]
         count = sum(map(len, gaps))
         most = max(most, count)
-        if count != 2:
-            continue
         top, bottom, left, right = around
         inside = part[top : len(part) - bottom, left : part.shape[1] - right]
+        if count != 2 or not inside.size:
+            continue
         width = min(stop - first for side in gaps for first, stop in side)
         grid, cells, _ = _cells(inside, sharp=sharp, path=_GAP * width)
         cells = np.pad(cells, 1)
