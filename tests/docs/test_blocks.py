@@ -32,7 +32,7 @@ PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 LANGUAGES = {"python", "console", "text", "toml", "json", "bibtex", "directive"}
 
 SMALL: dict[str, dict[str, int]] = {
-    "train": {"epochs": 1, "count": 60, "width": 8, "batch": 10, "warmup": 0, "iterations": 6,
+    "train": {"epochs": 1, "count": 60, "width": 12, "batch": 10, "warmup": 0, "iterations": 6,
               "pool_slots": 20, "pool_shortest": 2, "watch_every": 0},
     "evaluate": {"count": 4, "max_steps": 6},
     "analyze": {"count": 2, "max_steps": 56},
@@ -106,6 +106,7 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         return call
 
     monkeypatch.chdir(tmp_path)
+    Path("examples").symlink_to(REPOSITORY / "examples")
     monkeypatch.syspath_prepend(str(REPOSITORY / "examples"))
     for name in ("train", "evaluate", "solve", "analyze"):
         monkeypatch.setattr(iterant, name, smaller(name))
@@ -204,6 +205,16 @@ def test_every_block_runs(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in set(sys.modules) - modules:  # modules that only this page imports
         if not name.startswith("iterant"):
             monkeypatch.delitem(sys.modules, name)
+
+
+def test_the_readme_is_short_and_names_only_files_that_are_there() -> None:
+    page = REPOSITORY / "README.md"
+    assert len(page.read_text(encoding="utf-8").splitlines()) <= 120
+    commands = "".join(block.text for block in blocks(page) if block.language == "console")
+    words = [shlex.split(line, comments=True) for line in commands.splitlines()]
+    named = [w for line in words for _, w in pairwise(line) if re.search(r"\w\.[a-z]{2,4}$", w)]
+    assert named
+    assert [word for word in named if not (REPOSITORY / word).is_file()] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
