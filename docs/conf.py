@@ -5,19 +5,30 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # a copy that was never installed will do
+from docutils import nodes
+from sphinx.ext.napoleon import Config
+from sphinx.ext.napoleon.docstring import GoogleDocstring
+
+_REPOSITORY = Path(__file__).parents[1]
+sys.path.insert(0, str(_REPOSITORY))  # a copy that was never installed will do
 
 project = "iterant"
 author = "The iterant authors"
 copyright = "2026, the iterant authors"  # noqa: A001  sphinx asks for this name
 html_title = "iterant"
 html_theme = "furo"
-html_static_path: list[str] = []
+html_static_path = ["static"]
+html_css_files = ["tables.css"]
 html_show_sphinx = False
 
-extensions = ["myst_nb", "sphinx.ext.autodoc"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton"]
 exclude_patterns = ["built"]
+# A copy button leaves out prompts, and the output of blocks that have prompts.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_line_continuation_character = "\\"
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 # The notebook keeps the pictures of the last time that scripts/tutorial ran it.
@@ -25,12 +36,15 @@ nb_execution_mode = "off"
 
 default_role = "code"
 autodoc_member_order = "bysource"
-autodoc_typehints = "signature"
+autodoc_typehints = "description"
 autodoc_preserve_defaults = True
 python_use_unqualified_type_names = True
 
 _LISTED = re.compile(r"\s*[\w/]+(\.py|/) {2,}\S")
 """A line of the table of contents that a room's docstring ends with."""
+
+_RESULT = re.compile(r"(?<!\[)`(results/[\w./-]+\.jsonl?)`")
+"""A result file in a page, which is no link yet."""
 
 _STAR = re.compile(r"(?<![\w*`])\*(?=\w)")
 """The star before axes of space, which would begin an emphasis."""
@@ -40,6 +54,8 @@ def _readable(
     app: object, what: str, name: str, thing: object, how: object, lines: list[str]
 ) -> None:
     """Show shapes such as (B, C, *S) and a room's list of modules as they are written."""
+    if what in ("function", "method"):  # napoleon itself would take words before a colon for types
+        lines[:] = GoogleDocstring(lines, Config()).lines()
     made: list[str] = []
     within = False
     for line in lines:
@@ -54,6 +70,35 @@ def _readable(
     lines[:] = made
 
 
-def setup(app: object) -> None:
-    """Hook into autodoc."""
-    app.connect("autodoc-process-docstring", _readable)  # type: ignore[attr-defined]
+def _link_results(app: Any, page: str, source: list[str]) -> None:
+    """Make every result file that a page names a link; the page of results is RESULTS.md."""
+    text = source[0]
+    if page == "results":
+        results = _REPOSITORY / "RESULTS.md"
+        app.env.note_dependency(str(results))
+        text = results.read_text(encoding="utf-8").replace("](docs/", "](")
+        text = text.replace("](results/", "](../results/")
+    up = "../" * (page.count("/") + 1)
+
+    def link(match: re.Match[str]) -> str:
+        return f"[{match[0]}]({up}{match[1]})" if (_REPOSITORY / match[1]).is_file() else match[0]
+
+    lines = text.splitlines()
+    # A title with a link has no place in the table of contents.
+    lines = [line if line.startswith("#") else _RESULT.sub(link, line) for line in lines]
+    source[0] = "\n".join(lines)
+
+
+def _without_bare_fields(app: Any, domain: str, kind: str, content: nodes.Element) -> None:
+    """Leave out the parameters of a class that have no words; its attributes follow."""
+    if kind == "class":
+        for fields in [node for node in content.children if isinstance(node, nodes.field_list)]:
+            if not any(field[1].astext() for field in fields if field[0].astext()[:5] == "param"):
+                content.remove(fields)
+
+
+def setup(app: Any) -> None:
+    """Hook into autodoc and into the reading of pages."""
+    app.connect("autodoc-process-docstring", _readable)
+    app.connect("source-read", _link_results)
+    app.connect("object-description-transform", _without_bare_fields, priority=900)

@@ -115,7 +115,12 @@ def think(
         >>> ten.step
         10
 
-    Interventions are called before every iteration and may change the state or the problem.
+    Args:
+        net: a network of `iterant.load`, or any object with its four methods.
+        inputs: (N, C, *space) problems, ``batch.inputs``.
+        steps: how many iterations.
+        state: where to continue, the ``state`` of a thought; None: from the start.
+        intervene: called before every iteration; may change the state or the problem.
     """
     check_inputs(net, inputs)
     steps, depth = check_count("steps", steps, least=0), depth_of(net)

@@ -143,7 +143,13 @@ def solve(
     default rule is `Resting`: a sample stops when it is settled, that is when its state is at rest
     or in a cycle that keeps its answer. Where ``max_steps`` ends before that, ``settled`` is False.
     Networks of fixed depth run all their layers, or ``max_steps`` of them, and are never settled.
-    ``callback`` is called with every `Iteration`.
+
+    Args:
+        net: a network of `iterant.load`, or any object with its four methods.
+        inputs: (N, C, *space) problems, ``batch.inputs``.
+        max_steps: limit on the iterations of each problem.
+        rule: when to stop, one of `iterant.halting`; None: `Resting`.
+        callback: called with every `Iteration`.
     """
     check_inputs(net, inputs)
     budget, depth = check_count("max_steps", max_steps, least=1), depth_of(net)

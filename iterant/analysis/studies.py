@@ -232,13 +232,24 @@ def analyze(
         >>> report.of("zeros").figures["peak"]["accuracy"]
         1.0
 
-    ``size`` is by default the first validation size beyond training: 48 bits, mazes of 13; for
-    data without it (the chess sample that ships), the training size. ``max_steps`` is the number
-    of iterations in all; ``after`` is the iteration of every intervention (None: as in the paper);
-    ``problems`` is another kind than the task's own. ``trust``: import the user-defined code that
-    the folders name.
-    Studies that are not possible for a network or task are skipped, with the reason. ``progress``
-    is called with the current study and the share of all work that is done.
+    Studies that are not possible for a network or task are skipped, with the reason.
+
+    Args:
+        runs: one or more runs, shipped names, folders of weights or `Subject`.
+        what: names of studies; None: all that the task supports.
+        size: of the problems; None: the first validation size beyond training, 48 bits or mazes of
+            13, and the training size for data without it (the chess sample that ships).
+        count: number of problems.
+        max_steps: iterations in all.
+        after: the iteration of every intervention; None: as in the paper.
+        seed: decides the problems and the noise.
+        task: the task, if the runs do not say it.
+        device: ``cpu``, ``cuda`` or ``cuda:N``.
+        data: path of the task's problems.
+        problems: another kind of problems than the task's own, ``start=any``.
+        tolerance: change per iteration, relative to the features, up to which they are settled.
+        trust: import the user-defined code that the folders name.
+        progress: called with the current study and the share of all work that is done.
     """
     names = list(STUDIES) if what is None else [what] if isinstance(what, str) else list(what)
     if not names:

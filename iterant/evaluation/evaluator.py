@@ -239,8 +239,16 @@ def evaluate(
         >>> curve.peak[1], curve.lost
         (1.0, 0.0)
 
-    ``max_steps=None``: 1,000 iterations, or the depth of a feed-forward network. With a rule,
-    problems that are done leave the batch. ``portion``: problems in a batch, if memory is short.
+    Args:
+        net: a network of `iterant.load`, or any object with its four methods.
+        task: a task of `iterant.task`.
+        size: of the problems; None: as in training.
+        count: number of problems.
+        seed: the same seed gives the same problems.
+        max_steps: iterations; None: 1,000, or the depth of a feed-forward network.
+        rule: a rule of `iterant.halting`; problems that are done leave the batch.
+        portion: problems in a batch, if memory is short.
+        progress: called with how many iterations of problems are done, and of how many.
     """
     check_fits(net, task)
     steps = budget_of(net, max_steps)

@@ -138,7 +138,9 @@ def task(word: str, **options: Any) -> Task:
         >>> task("iterant.tasks.prefix_sums:PrefixSums").spec.watch_sizes
         (48, 64)
 
-    Options are arguments of the task, ``task("chess", data="puzzles/")``; None leaves one out.
+    Args:
+        word: ``prefix-sums``, ``mazes``, ``chess`` or ``module:Class``.
+        options: arguments of the task, ``task("chess", data="puzzles/")``; None leaves one out.
     """
     registry.allow(word)
     return registry.task(word, **options)

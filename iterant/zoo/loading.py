@@ -45,9 +45,13 @@ def load(
         >>> net.depth is None        # no limit on iterations
         True
 
-    ``which`` chooses a checkpoint of a run: best, averaged or last. ``trust``: if the folder names
-    a user-defined network, import its module. Weights stored in half precision are loaded as
-    float32.
+    Weights stored in half precision are loaded as float32.
+
+    Args:
+        name_or_path: a shipped name (``iterant info`` lists them), a run or a folder of weights.
+        device: where the network computes, ``cuda`` for a GPU.
+        which: a checkpoint of a run: best, averaged or last.
+        trust: if the folder names a user-defined network, import its module.
     """
     target = registry.device(str(device))
     folder = folder_of(name_or_path)

@@ -33,13 +33,17 @@ def run_python(*words: str) -> None:
 
 
 def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
-    for needed in ("sphinx", "myst_nb", "furo"):
+    for needed in ("sphinx", "myst_nb", "furo", "sphinx_copybutton"):
         pytest.importorskip(needed, reason="needs the extra docs")
     run_python("-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "--builder", "html",
                "-d", str(tmp_path / "trees"), str(REPOSITORY / "docs"),
                str(tmp_path / "pages"))  # fmt: skip
     assert "what-they-learned" in (tmp_path / "pages" / "index.html").read_text()
     assert "iterant.solve" in (tmp_path / "pages" / "api" / "index.html").read_text()
+    # RESULTS.md is a page, and the result files that pages name are links.
+    for page in ("results", "mazes"):
+        text = (tmp_path / "pages" / f"{page}.html").read_text()
+        assert re.search(r'href="_downloads/\w+/[\w.-]+\.jsonl?"', text), page
 
 
 def test_the_tutorial_runs() -> None:
