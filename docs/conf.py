@@ -38,6 +38,7 @@ default_role = "code"
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_preserve_defaults = True
+autodoc_type_aliases = {"ArrayLike": "ArrayLike"}
 python_use_unqualified_type_names = True
 
 _LISTED = re.compile(r"\s*[\w/]+(\.py|/) {2,}\S")

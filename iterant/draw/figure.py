@@ -97,7 +97,7 @@ def picture(what: Drawable, *, scale: int | None = None) -> Figure:
     width, height = columns * wide + _MARGIN, sum(heights) + _MARGIN
     if max(width, height) > _LARGEST:
         raise UsageError(
-            f"the picture would be {width} by {height} pixels and at most {_LARGEST} a side "
+            f"the picture would be {width} by {height} pixels and at most {_LARGEST} per side "
             "are drawn; draw fewer problems, or give a smaller scale"
         )
     # Slightly more than whole, so that rounding does not remove a pixel.

@@ -218,7 +218,7 @@ def check_inputs(net: Net, inputs: Tensor) -> None:
     stem = getattr(getattr(net, "config", None), "stem", 1)
     if any(side % stem for side in shape[2:]):
         raise NetError(
-            f"this network reads squares of {stem} pixels a side, so sides must be multiples of "
+            f"this network reads squares of {stem} pixels per side, so sides must be multiples of "
             f"{stem}, got {shape}"
         )
     weight = next(net.parameters(), None) if isinstance(net, nn.Module) else None

@@ -84,7 +84,7 @@ def from_image(images: Tensor | NDArray[Any]) -> Cells:
             return cells
     raise TaskError(
         f"maze images are (N, 3, H, W) of 0 and 1, with two by two black, white, green or red "
-        f"pixels a square and {BORDER} pixels of wall around, got another image of {array.shape}"
+        f"pixels per square and {BORDER} pixels of wall around, got another image of {array.shape}"
     )
 
 

@@ -242,7 +242,7 @@ def _open(content: bytes) -> Image:
         raise DataError(f"the picture is damaged ({error}); save a smaller PNG") from error
     raise TaskError(
         f"the picture has {width:,} by {height:,} pixels, at most {_MOST_PIXELS:,} and "
-        f"{_LONGEST_SIDE:,} a side are read; make it smaller"
+        f"{_LONGEST_SIDE:,} per side are read; make it smaller"
     )
 
 
@@ -264,7 +264,7 @@ def pixel_codes(image: Image, *, light_walls: bool = False) -> Pixels:
 
 def _histogram(light: Pixels, plain: NDArray[np.bool_]) -> NDArray[np.int64]:
     """(256,): how many pixels of the mask have each lightness."""
-    # By rows: for its input, bincount makes a copy of eight bytes a pixel.
+    # By rows: for its input, bincount makes a copy of eight bytes per pixel.
     counts = [np.bincount(row[mask], minlength=256) for row, mask in zip(light, plain, strict=True)]
     total: NDArray[np.int64] = np.sum(counts, axis=0)
     return total
@@ -382,7 +382,7 @@ def _find_grid(
         if min(np.diff(grid.rows).max(), np.diff(grid.columns).max()) < path:
             continue
         if max(len(grid.rows), len(grid.columns)) > LARGEST_READ + 3:
-            too_fine = f"its squares may be too small, at most {LARGEST_READ} a side are read; "
+            too_fine = f"its squares may be too small, at most {LARGEST_READ} per side are read; "
             continue
         dark, whole = _shares(sums, grid), _shares(sums, grid, rim=0)
         # Where thin walls cross, the walls beside decide.

@@ -91,7 +91,7 @@ class Mazes(BenchmarkTask):
         train_count=50_000,
         watch_sizes=(13, 33),
         tests=((13, 10_000), (33, 10_000), (59, 1_000), (201, 100)),
-        size_means="an odd number of at least 3: lattice squares a side",
+        size_means="an odd number of at least 3: lattice squares per side",
         square=2,
     )
     sizes = range(3, 4002, 2)
@@ -103,7 +103,7 @@ class Mazes(BenchmarkTask):
         self.kind = parse_problems(problems)
         if data is not None or self.kind.walls is not None:
             self.sizes = range(2, 4002)
-            means = "a whole number of at least 2: squares a side"
+            means = "a whole number of at least 2: squares per side"
             self.spec = replace(self.spec, size_means=means)
 
     def with_problems(self, problems: str) -> Mazes:
@@ -266,7 +266,7 @@ def _solved_maze(cells: Cells) -> Batch:
     """One maze of (h, w) codes with its shortest path as target."""
     if max(cells.shape) > LARGEST_READ:
         raise TaskError(
-            f"mazes of at most {LARGEST_READ} squares a side are read, got "
+            f"mazes of at most {LARGEST_READ} squares per side are read, got "
             f"{cells.shape[0]} by {cells.shape[1]}; give a smaller one"
         )
     steps = distances(cells[None])

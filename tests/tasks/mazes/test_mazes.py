@@ -64,7 +64,7 @@ def test_encoding_a_drawn_maze() -> None:
     assert batch.extras["path_length"].tolist() == [4]
     assert batch.extras["solvable"].tolist() == [True]
     assert batch.labelled
-    with pytest.raises(TaskError, match="at most 2001 squares a side"):
+    with pytest.raises(TaskError, match="at most 2001 squares per side"):
         TASK.encode("S" + 2000 * "." + "E")
 
 
