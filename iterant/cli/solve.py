@@ -349,6 +349,8 @@ iterant data chess lichess_db_puzzle.csv.zst --out puzzles""",
 def chess(file: Path, /, *, out: Path) -> None:
     """Pack Lichess's puzzle CSV into the arrays that the chess task reads.
 
+    iterant data chess lichess_db_puzzle.csv.zst --out puzzles
+
     Args:
         file: Lichess's puzzle file: .csv, .csv.zst or .csv.bz2
         out: the new folder for the packed puzzles

@@ -96,6 +96,17 @@ def test_solving_on_terminals_of_any_size(
     assert "one way from start to end" in output
 
 
+@pytest.mark.parametrize(("term", "drawn"), [("xterm", True), ("dumb", False)])
+def test_any_terminal_with_colours_shows_the_iterations(
+    term: str, drawn: bool, monkeypatch: pytest.MonkeyPatch, terminal_command: Any
+) -> None:
+    """xterm: 16 colours."""
+    monkeypatch.setattr("iterant.zoo.loading.load", lambda *_, **__: DeadEnds())
+    output = terminal_command("solve", "mazes", "--size", "5", "--seed", "1", term=term)
+    assert ("iteration 1, answer" in output) == drawn
+    assert ("\x1b[" in output) == drawn
+
+
 @pytest.mark.parametrize(("live", "lines"), [([], True), (["--no-live"], False)])
 def test_solving_without_a_terminal_writes_lines(
     live: list[str], lines: bool, command: Any, monkeypatch: pytest.MonkeyPatch
