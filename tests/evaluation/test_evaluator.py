@@ -285,7 +285,11 @@ def test_every_rule_gives_what_it_gives_alone(make: Callable[[], Net]) -> None:
     for rule, curve in tradeoffs:
         alone = evaluate_batch(net, TASK, BATCH, steps=steps, at=[steps], rule=rule, cost=True)
         figures, expected = curve.described(), alone.described()
-        for name in ("seconds", "change at the end", "still changing at the end"):  # not measured for each rule
+        for name in (
+            "seconds",
+            "change at the end",
+            "still changing at the end",
+        ):  # not measured for each rule
             expected.pop(name, None)
             figures.pop(name, None)
         assert figures == expected
