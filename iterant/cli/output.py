@@ -189,9 +189,10 @@ def progress_bar(label: str, *, show: bool = True) -> Iterator[Callable[..., Non
         write, start = progress_lines(), monotonic()
 
         def line(done: float, total: float, label: str = label) -> None:
-            left = (monotonic() - start) * (total - done) / done if done else math.inf
-            to_go = f", about {duration(left)} to go" if math.isfinite(left) else ""
-            write(lambda: f"{label}: {100 * done / total:.0f} % done{to_go}")
+            if 0 < done < total:
+                left = (monotonic() - start) * (total - done) / done
+                share = 100 * done / total
+                write(lambda: f"{label}: {share:.0f} % done, about {duration(left)} to go")
 
         yield line
         return

@@ -51,7 +51,8 @@ def reproduce(
         write: with --all: write them into this Markdown file
         train: train what is missing (--budget implies this)
         seeds: seeds per model [default: as many as planned]
-        budget: train at most this long, and resume with the same command: 10m, 1h
+        budget: train at most this long, and resume with the same command: 10m, 1h; the last 30 s
+            are reserved for tests
         results: folder of records and pictures [default: results, or to look only, where that has
             none, the records that ship with iterant]
     """
