@@ -51,7 +51,9 @@ def test_gradients_are_up_to_the_caller() -> None:
 
 
 def test_networks_in_evaluation_mode_keep_no_gradients_unless_asked() -> None:
-    net, x = small_net("mazes", "dt-recall").eval(), small_batch("mazes").inputs
+    net: Any = small_net("mazes", "dt-recall")
+    x = small_batch("mazes").inputs
+    net.eval()
     thoughts = think(net, x, steps=2)
     thought = next(thoughts)
     assert torch.is_grad_enabled()  # between two iterations as outside

@@ -133,7 +133,7 @@ class Chess:
         self.data = data
 
     def __repr__(self) -> str:
-        return task_text(self, data=self.data)
+        return task_text("Chess", self.spec, data=self.data)
 
     @cached_property
     def puzzles(self) -> Puzzles:

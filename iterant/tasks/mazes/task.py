@@ -106,7 +106,7 @@ class Mazes(BenchmarkTask):
             self.spec = replace(self.spec, size_means=means)
 
     def __repr__(self) -> str:
-        return task_text(self, data=self.data, problems=self.problems)
+        return task_text("Mazes", self.spec, data=self.data, problems=self.problems)
 
     def with_problems(self, problems: str) -> Mazes:
         """The task with other mazes, ``start=any``; those of files stay as they are."""
