@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from thinkers import PAIRS, Ticking, small_batch, small_net
