@@ -15,6 +15,7 @@ html_title = "iterant"
 html_theme = "furo"
 html_static_path: list[str] = []
 html_show_sphinx = False
+smartquotes_action = "qe"  # quotes and ellipses, not dashes: flags have two hyphens
 
 extensions = ["myst_nb", "sphinx.ext.autodoc"]
 exclude_patterns = ["built"]
@@ -54,6 +55,24 @@ def _readable(
     lines[:] = made
 
 
+def _add_commands(app: object, page: str, source: list[str]) -> None:
+    """Append the reference of all commands to the page of commands."""
+    if page != "commands":
+        return
+    from iterant.cli.main import app as commands
+
+    text = commands.generate_docs()
+    text = text[text.index("\n**") :]  # without its title and contents: the sidebar has them
+    # Our usage lines begin with the command, and cyclopts writes it before them again.
+    text = re.sub(r"^(iterant (\S+)) \2\b", r"\1", text, flags=re.MULTILINE)
+    # Examples are the lines of a paragraph without a fence.
+    text = re.sub(r"\n\n((?:(?:iterant|echo) .*\n)+)\n", r"\n\n```console\n\1```\n\n", text)
+    source[0] += text
+
+
 def setup(app: object) -> None:
-    """Hook into autodoc."""
+    """Hook into autodoc, and into the page of commands."""
     app.connect("autodoc-process-docstring", _readable)  # type: ignore[attr-defined]
+    app.connect("source-read", _add_commands)  # type: ignore[attr-defined]
+    # The program may have changed although the page has not.
+    app.connect("env-get-outdated", lambda *_: ["commands"])  # type: ignore[attr-defined]

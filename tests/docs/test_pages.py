@@ -40,6 +40,8 @@ def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
                str(tmp_path / "pages"))  # fmt: skip
     assert "what-they-learned" in (tmp_path / "pages" / "index.html").read_text()
     assert "iterant.solve" in (tmp_path / "pages" / "api" / "index.html").read_text()
+    commands = (tmp_path / "pages" / "commands.html").read_text()
+    assert all(f'id="iterant-{name}"' in commands for name in ("solve", "sweep-status"))
 
 
 def test_the_tutorial_runs() -> None:
