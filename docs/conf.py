@@ -22,6 +22,7 @@ html_theme = "furo"
 html_static_path = ["static"]
 html_css_files = ["tables.css"]
 html_show_sphinx = False
+smartquotes_action = "qe"  # quotes and ellipses, not dashes: flags have two hyphens
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton"]
 exclude_patterns = ["built"]
@@ -98,8 +99,26 @@ def _without_bare_fields(app: Any, domain: str, kind: str, content: nodes.Elemen
                 content.remove(fields)
 
 
+def _add_commands(app: object, page: str, source: list[str]) -> None:
+    """Append the reference of all commands to the page of commands."""
+    if page != "commands":
+        return
+    from iterant.cli.main import app as commands
+
+    text = commands.generate_docs()
+    text = text[text.index("\n**") :]  # without its title and contents: the sidebar has them
+    # Our usage lines begin with the command, and cyclopts writes it before them again.
+    text = re.sub(r"^(iterant (\S+)) \2\b", r"\1", text, flags=re.MULTILINE)
+    # Examples are the lines of a paragraph without a fence.
+    text = re.sub(r"\n\n((?:(?:iterant|echo) .*\n)+)\n", r"\n\n```console\n\1```\n\n", text)
+    source[0] += text
+
+
 def setup(app: Any) -> None:
-    """Hook into autodoc and into the reading of pages."""
+    """Hook into autodoc, and into the reading of pages."""
     app.connect("autodoc-process-docstring", _readable)
-    app.connect("source-read", _link_results)
     app.connect("object-description-transform", _without_bare_fields, priority=900)
+    app.connect("source-read", _link_results)
+    app.connect("source-read", _add_commands)
+    # The program may have changed although the page has not.
+    app.connect("env-get-outdated", lambda *_: ["commands"])

@@ -4,7 +4,8 @@
     ...     thought.step, thought.prediction
 
 `think` yields one `Thought` per iteration; to stop early, leave the loop. The caller decides about
-gradients, devices, precision and what to keep; logits are computed only when they are read.
+devices, precision and what to keep; logits are computed only when they are read. Gradients are kept
+in training mode or when asked for (``grad=True``); networks from `load` are in evaluation mode.
 Training has its own loop, which may compute a whole segment in one call
 (`iterant.training.objectives.iterate`).
 
@@ -14,6 +15,7 @@ Shapes: B batch, C channels, W width, K classes, *S space.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import SupportsIndex
@@ -65,6 +67,13 @@ class Thought:
     state: State
     inputs: Tensor
     """(B, C, *S): the problem at this iteration"""
+    grad: bool = True
+    """Whether gradients flow through the logits too, outside `torch.no_grad`"""
+
+    def __repr__(self) -> str:
+        """The network, the iteration and the shape of the features, in one line."""
+        shape = tuple(self.features.shape)
+        return f"Thought({type(self.net).__name__}, iteration {self.step}: features {shape})"
 
     @property
     def step(self) -> int:
@@ -79,7 +88,8 @@ class Thought:
     @cached_property
     def logits(self) -> Tensor:
         """(B, K, *S), computed when first read."""
-        return self.net.answer(self.state.features)
+        with _gradients(self.grad):
+            return self.net.answer(self.state.features)
 
     @cached_property
     def prediction(self) -> Tensor:
@@ -88,9 +98,20 @@ class Thought:
 
 
 def begin(net: Net, inputs: Tensor) -> State:
-    """The state before the first iteration."""
+    """The state before the first iteration; gradients as in `think`."""
     check_inputs(net, inputs)
-    return State(net.start(inputs), 0)
+    with _gradients(_keeps_gradients(net, inputs)):
+        return State(net.start(inputs), 0)
+
+
+def _keeps_gradients(net: Net, *tensors: Tensor) -> bool:
+    """Whether a caller expects gradients: in training mode, or of tensors that require them."""
+    return getattr(net, "training", True) or any(one.requires_grad for one in tensors)
+
+
+def _gradients(keep: bool) -> AbstractContextManager[object]:
+    """Keep PyTorch's current mode, or no gradients."""
+    return nullcontext() if keep else torch.no_grad()
 
 
 def check_count(name: str, value: SupportsIndex, least: int) -> int:
@@ -107,6 +128,7 @@ def think(
     steps: int,
     state: State | None = None,
     intervene: Intervention | Sequence[Intervention] = (),
+    grad: bool | None = None,
 ) -> Iterator[Thought]:
     """Iterate ``steps`` times from ``state`` (None: from the start), yielding a thought each.
 
@@ -121,6 +143,10 @@ def think(
         steps: how many iterations.
         state: where to continue, the ``state`` of a thought; None: from the start.
         intervene: called before every iteration; may change the state or the problem.
+        grad: whether to record the iterations for gradients, which takes memory for each of them.
+            None: if the network is in training mode (``net.train()``), or the inputs or the state
+            require gradients; networks from `load` are in evaluation mode. `torch.no_grad` always
+            applies.
     """
     check_inputs(net, inputs)
     steps, depth = check_count("steps", steps, least=0), depth_of(net)
@@ -136,27 +162,37 @@ def think(
             f"{done + steps}; ask for at most {depth - done} more"
         )
     interventions = intervene if isinstance(intervene, Sequence) else (intervene,)
-    return _iterate(net, inputs, steps, state or State(net.start(inputs)), interventions)
+    if grad is None:
+        grad = _keeps_gradients(net, inputs, *([state.features] if state else ()))
+    with _gradients(grad):
+        state = state or State(net.start(inputs))
+    return _iterate(net, inputs, steps, state, interventions, grad)
 
 
 def _iterate(
-    net: Net, inputs: Tensor, steps: int, state: State, interventions: Sequence[Intervention]
+    net: Net,
+    inputs: Tensor,
+    steps: int,
+    state: State,
+    interventions: Sequence[Intervention],
+    grad: bool,
 ) -> Iterator[Thought]:
     memory: Tensor | None = None
     read_inputs: Tensor | None = None
     for _ in range(steps):
-        for intervention in interventions:
-            state, inputs = intervention(state, inputs)
-        if inputs is not read_inputs:
-            memory, read_inputs = net.read(inputs), inputs
-        try:
-            features = net.step(state.features, memory, state.step)
-        except RuntimeError as error:
-            if not isinstance(error, torch.OutOfMemoryError):
-                _check_state(net, state, inputs, error)
-            raise
+        with _gradients(grad):  # not around the yield: the mode would be the caller's, too
+            for intervention in interventions:
+                state, inputs = intervention(state, inputs)
+            if inputs is not read_inputs:
+                memory, read_inputs = net.read(inputs), inputs
+            try:
+                features = net.step(state.features, memory, state.step)
+            except RuntimeError as error:
+                if not isinstance(error, torch.OutOfMemoryError):
+                    _check_state(net, state, inputs, error)
+                raise
         state = State(features, state.step + 1)
-        yield Thought(net, state, inputs)
+        yield Thought(net, state, inputs, grad)
 
 
 @torch.no_grad()

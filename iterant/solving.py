@@ -425,7 +425,7 @@ def solutions(
             f"the rules of {task.spec.title} do not restrict answers; leave that option out"
         )
     # A viewer shows one problem at a time: with 0 positions, every batch holds one.
-    for group in _groups(problems, 0 if viewer is not None else _MAX_POSITIONS):
+    for group in batches(problems, 0 if viewer is not None else _MAX_POSITIONS):
         if group[0].unsolvable:
             yield from (Solution(problem, Film(1)) for problem in group)
             continue
@@ -444,7 +444,9 @@ def budget_for(task: Task, problem: Problem) -> int:
     return _BASE_STEPS + cells
 
 
-def _groups(problems: Sequence[Problem], max_positions: int) -> Iterator[list[Problem]]:
+def batches(
+    problems: Sequence[Problem], max_positions: int = _MAX_POSITIONS
+) -> Iterator[list[Problem]]:
     """Consecutive problems of one shape, in batches; unsolvable problems separately."""
 
     def key(problem: Problem) -> tuple[str, torch.Size]:

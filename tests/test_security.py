@@ -189,6 +189,7 @@ class TestServer:
     def test_the_page_has_the_same_policy_on_other_servers(self) -> None:
         page = (PACKAGE / "web" / "static" / "index.html").read_text()
         assert f'<meta http-equiv="Content-Security-Policy" content="{server.POLICY}">' in page
+        assert '<meta name="referrer" content="no-referrer">' in page
 
 
 class TestSlowClients:

@@ -29,7 +29,10 @@ Out = Annotated[Path, Parameter(help="folder for the result")]
 def train(
     *, options: Annotated[TrainOptions | None, FLAGS] = None, out: Out = Path("results")
 ) -> None:
-    """Compare our training step with a plain one, written like the authors' code."""
+    """Compare our training step with a plain one, written like the authors' code.
+
+    iterant bench train --task mazes --width 32
+    """
     figures = _measure("train", options or TrainOptions(), out)
     _print_sides(figures, "precision", figures["precision"], "steps per second")
 
@@ -38,7 +41,10 @@ def train(
 def evaluate(
     *, options: Annotated[EvaluateOptions | None, FLAGS] = None, out: Out = Path("results")
 ) -> None:
-    """Compare our evaluation with one that keeps all outputs and stops no problem early."""
+    """Compare our evaluation with one that keeps all outputs and stops no problem early.
+
+    iterant bench evaluate --task mazes --run runs/m0 --size 33 --steps 300
+    """
     figures = _measure("evaluate", options or EvaluateOptions(), out)
     seconds = {side: f"{s:.3g} s" for side, s in figures["seconds to the curve"].items()}
     _print_sides(figures, "time to the curve", seconds, "iterations per second")
@@ -51,7 +57,10 @@ def evaluate(
 def solve(
     *, options: Annotated[SolveOptions | None, FLAGS] = None, out: Out = Path("results")
 ) -> None:
-    """Compare iterant.solve with the same on the dense network, which computes every cell."""
+    """Compare iterant.solve with the same on the dense network, which computes every cell.
+
+    iterant bench solve --task mazes --size 59 --count 10
+    """
     figures = _measure("solve", options or SolveOptions(), out)
     print_table(
         ("", "seconds"),

@@ -103,13 +103,21 @@ def evaluate(
     curves: dict[str, Curve] = {}
     tradeoffs: dict[str, list[dict[str, Any]]] = {}
     figures, notes = [], []
+    # For the time to go, the work on a size is taken as proportional to positions and iterations.
+    shares = [
+        budget_of(subject.net, max_steps)
+        * subject.task.sample(1, size=problem_size, seed=seed).targets.numel()
+        for _, subject, problem_size in work
+    ]
     with progress_bar("evaluating") as update:
         for index, (run, subject, problem_size) in enumerate(work):
-
-            def progress(done: int, total: int, index: int = index) -> None:
-                update(index + done / total, len(work))
-
             title = f"{run}, " * (len(runs) > 1) + f"size {size_text(problem_size)}"
+            label = f"evaluating {title}, {counted(count, 'problem')}"
+
+            def progress(done: int, total: int, index: int = index, label: str = label) -> None:
+                before = sum(shares[:index])
+                update(before + shares[index] * done / total, sum(shares), label)
+
             figure: dict[str, Any] = {"run": subject.label, "size": problem_size}
             batch = subject.task.sample(count, size=problem_size, seed=seed)
             arguments: Any = (subject.net, subject.task, batch)
@@ -184,6 +192,12 @@ def _print_curves(curves: dict[str, Curve]) -> None:
                     f"{title}: at the end {any_right} of {problems} have a right answer if any "
                     f"counts (mazes: any shortest path), {right} that of the target"
                 )
+        if curve.changing:
+            more = f"; try --max-steps {4 * curve.steps[-1]}" if curve.lost == 0 else ""
+            echo(
+                f"{title}: {curve.changing} of {counted(curve.count, 'answer')} were still "
+                f"changing at the last iteration{more}"
+            )
         if curve.shrunk is not None:
             echo(f"{title}: out of memory; continued with batches of {curve.shrunk}")
 

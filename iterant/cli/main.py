@@ -103,7 +103,10 @@ for title, commands in _COMMANDS.items():
         app[name].usage = f"Usage: iterant {name} {words}".rstrip()
 # The last group also has these:
 app.register_install_completion_command(
-    group=group, help="Let Tab complete commands and options in bash, zsh or fish."
+    group=group,
+    help="""Let Tab complete commands and options in bash, zsh or fish.
+
+iterant --install-completion""",
 )
 for flag in ("--help", "--version"):
     app[flag].group = (group,)

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from iterant.solving import Film, Frame, Viewer
     from iterant.tasks.protocol import Problem, Task
 
-_TRAINING_SECONDS, _PICTURE_SECONDS = 5.0, 1 / 8
-"""Between lines of training, and between pictures of solving."""
+_FIRST_LINE_SECONDS, _LINE_SECONDS, _PICTURE_SECONDS = 2.0, 5.0, 1 / 8
+"""Until the first line of progress without a terminal, between two, between pictures of solving."""
 _LINES_BESIDE, _FEWEST_LINES = 4, 6
 """Terminal lines for text beside the live picture; least height of a picture."""
 
@@ -180,19 +180,49 @@ def print_table(head: Sequence[str] | None, *rows: Sequence[str], right: bool = 
 
 @contextlib.contextmanager
 def progress_bar(label: str, *, show: bool = True) -> Iterator[Callable[..., None]]:
-    """A bar on a terminal, nothing elsewhere; yields ``update(done, total, label)``."""
+    """A bar on a terminal, elsewhere lines of `progress_lines`; yields ``update(…)``.
+
+    ``update(done, total, label)`` says how much is done; the label may be left out.
+    """
     screen = console()
+    if show and not screen.is_terminal:
+        write, start = progress_lines(), monotonic()
+
+        def line(done: float, total: float, label: str = label) -> None:
+            if 0 < done < total:
+                left = (monotonic() - start) * (total - done) / done
+                share = 100 * done / total
+                write(lambda: f"{label}: {share:.0f} % done, about {duration(left)} to go")
+
+        yield line
+        return
     columns = (
         bars.TextColumn("{task.description}", markup=False),
         bars.BarColumn(),
         bars.TimeRemainingColumn(),
     )
-    hidden = not (show and screen.is_terminal)
-    with bars.Progress(*columns, console=screen, transient=True, disable=hidden) as bar:
+    with bars.Progress(*columns, console=screen, transient=True, disable=not show) as bar:
         task_id = bar.add_task(label, total=None)
         yield lambda done, total, label=label: bar.update(
             task_id, completed=done, total=total, description=label
         )
+
+
+def progress_lines() -> Callable[[Callable[[], str]], None]:
+    """A function that writes a line of progress to the error stream, at most every five seconds.
+
+    The first comes after two seconds. The text is a function, called only when a line is due.
+    """
+    due = monotonic() + _FIRST_LINE_SECONDS
+
+    def write(text: Callable[[], str]) -> None:
+        nonlocal due
+        if monotonic() >= due:
+            if os.environ.get("RANK", "0") == "0":
+                warn(text())
+            due = monotonic() + _LINE_SECONDS
+
+    return write
 
 
 class TrainingDisplay(Reporter):
@@ -217,7 +247,7 @@ class TrainingDisplay(Reporter):
 
     def show(self, progress: Progress) -> None:
         self.progress = progress
-        if not self.live and monotonic() - self.last_line >= _TRAINING_SECONDS:
+        if not self.live and monotonic() - self.last_line >= _LINE_SECONDS:
             self.last_line = monotonic()
             self.note(", ".join(self._lines(progress)))
 
@@ -274,13 +304,22 @@ def iteration_display(
 ) -> Iterator[Viewer | None]:
     """A viewer that draws the iterations on one problem, a few times a second.
 
-    None without ``live`` or on a terminal without colours. ``pace``: most iterations per second.
+    Without a terminal, or on one without colours, a line every few seconds (`progress_lines`); None
+    without ``live``. ``pace``: most iterations per second.
     """
     from iterant.draw.animation import describe_iteration
     from iterant.draw.terminal import has_colours, terminal
 
-    if not live or not has_colours(screen):
+    def status(frame: Frame, film: Film) -> str:
+        since = film.changes()[-1].step
+        return f"iteration {frame.step:,}, answer unchanged since iteration {since:,}"
+
+    if not live:
         yield None
+        return
+    if not (screen.is_terminal and has_colours(screen)):
+        write = progress_lines()
+        yield lambda problem, frame, film: write(lambda: f"solving: {status(frame, film)}")
         return
     start, last = monotonic(), -math.inf
 
@@ -290,10 +329,8 @@ def iteration_display(
             sleep(max(0.0, start + frame.step / pace - monotonic()))
         if monotonic() - last < _PICTURE_SECONDS:
             return
-        since = film.changes()[-1].step
-        status = f"iteration {frame.step:,}, answer unchanged since iteration {since:,}"
         lines = screen.height - _LINES_BESIDE
-        text = Text(status, no_wrap=True, overflow="ellipsis")
+        text = Text(status(frame, film), no_wrap=True, overflow="ellipsis")
         if lines >= _FEWEST_LINES:
             description = replace(describe_iteration(task, problem, frame), caption="")
             text = Text("\n").join([terminal(description, screen, lines=lines), text])

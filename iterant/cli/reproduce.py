@@ -32,7 +32,7 @@ def reproduce(
     train: Annotated[bool, FLAG] = False,
     seeds: Annotated[int | None, Parameter(validator=bounds.SEEDS)] = None,
     budget: Annotated[Duration | None, Parameter(name=["--budget", "--time-limit"])] = None,
-    results: Path = Path("results"),
+    results: Annotated[Path | None, Parameter(show_default=False)] = None,
     device: DeviceName = "auto",
     data: DataPath = None,
 ) -> None:
@@ -45,13 +45,16 @@ def reproduce(
 
     Args:
         name: a table or figure; see --list
-        list_: list all of them, and what is missing for each
+        list_: list all of them, and how many of the runs are there; with --all also where they
+            are in the paper, and how long the missing runs take
         all_: make all of them from results
         write: with --all: write them into this Markdown file
         train: train what is missing (--budget implies this)
         seeds: seeds per model [default: as many as planned]
-        budget: train at most this long, and resume with the same command: 10m, 1h
-        results: folder of records and pictures
+        budget: train at most this long, and resume with the same command: 10m, 1h; the last 30 s
+            are reserved for tests
+        results: folder of records and pictures [default: results, or to look only, where that has
+            none, the records that ship with iterant]
     """
     from iterant.experiments.catalogue import experiment
     from iterant.experiments.figures import save_figure
@@ -59,23 +62,24 @@ def reproduce(
     from iterant.io.files import check_writable_file
 
     training = train or budget is not None
-    if (name is not None) + list_ + all_ != 1:
+    if (name is not None) + (list_ or all_) != 1:
         raise UsageError("give the name of a table or figure, or --list, or --all")
     if write is not None:
-        if not all_:
+        if list_ or not all_:
             raise UsageError("--write goes with --all; a single table is printed")
         check_writable_file(write)
     if seeds is not None and not training:
         raise UsageError("--seeds says how many to train: give --train or --budget with it")
     if training and name is None:
         raise UsageError("training is for one table or figure at a time; name it")
+    looks_only, results = results is None and not training, results or Path("results")
     if results.exists() and not results.is_dir():
         raise UsageError(f"--results is a folder, {str(results)!r} is a file")
     folders = [results / part for part in FOLDERS]
     if name is None:
-        records = _read(folders).whole
+        records = _read(folders, or_shipped=looks_only).whole
         if list_:
-            _show_list(records)
+            _show_list(records, complete=all_)
         else:
             _make_all(records, results, write)
         return
@@ -88,22 +92,27 @@ def reproduce(
     if training:
         with output_may_fail():
             _train_missing(chosen, folders, seeds, budget, device, data)
-    records = _read(folders).whole
+    records = _read(folders, or_shipped=looks_only).whole
     _show_experiment(chosen, records)
     for path in save_figure(chosen, records, results / "figures"):
         echo(f"drawn in {path}")
 
 
-def _read(folders: list[Path]) -> Records:
-    """The records of these folders; says which of them are not used."""
+def _read(folders: list[Path], *, or_shipped: bool) -> Records:
+    """The records of these folders, or the shipped ones; says which of them are not used."""
     from iterant.experiments.models import MODELS
-    from iterant.experiments.records import read_records
+    from iterant.experiments.records import FOLDERS, read_records, shipped_results
 
+    if not any(folder.is_dir() for folder in folders):
+        if or_shipped:
+            echo(f"there are no records in {folders[-1].parent} here; these are the recorded "
+                 "results that ship with iterant")  # fmt: skip
+            folders = [shipped_results() / part for part in FOLDERS]
+        else:
+            echo(f"there is no {folders[-1]} yet; give --results the folder of a clone, or --train")
     records = read_records(*folders)
     for file in records.torn:
         echo(f"{file} ends in the middle of a record, which is left out; copy the file again")
-    if not any(folder.is_dir() for folder in folders):
-        echo(f"there is no {folders[-1]} yet; give --results the folder of a clone, or --train")
     for record in records.all:
         # Chess networks that were trained for a time have no table.
         smaller = record.is_run and record.reduced and record.reduced.keys() != {"seconds"}
@@ -123,7 +132,7 @@ def _make_all(records: Records, results: Path, write: Path | None) -> None:
 
     figures = results / "figures"
     if write is not None:  # before the pictures, which stay as they are if this fails
-        write_atomic(write, results_page(results).encode("utf-8"))
+        write_atomic(write, results_page(results, records).encode("utf-8"))
         echo(f"written to {write}")
     else:
         for experiment in EXPERIMENTS.values():
@@ -180,15 +189,19 @@ def _show_experiment(experiment: Experiment, records: Records) -> None:
         console().print(experiment.note)
 
 
-def _show_list(records: Records) -> None:
-    """Print every experiment, how many of its runs are done and how long the others take."""
+def _show_list(records: Records, *, complete: bool) -> None:
+    """Print every experiment and how many of its runs are there; ``complete``: all about it."""
     from iterant.experiments.catalogue import EXPERIMENTS
     from iterant.experiments.report import state_of
     from iterant.experiments.reproduce import estimate, missing
 
+    rows = []
     for experiment in EXPERIMENTS.values():
         done, planned = state_of(experiment, records)
-        left = estimate(missing(experiment, records))
-        rest = f", the rest about {duration(left)} of an H200" if left else ""
-        echo(f"{experiment.name}  {experiment.title} ({experiment.place})", style="bold")
-        echo(f"  {done} of {planned} runs{rest}")
+        row = [experiment.name, experiment.title, f"{done} of {planned} runs"]
+        if complete:
+            left = estimate(missing(experiment, records))
+            row += [experiment.place, f"the rest about {duration(left)} on an H200" if left else ""]
+        rows.append(row)
+    print_table(None, *rows)
+    echo("iterant reproduce NAME shows one" + ("" if complete else "; --list --all says more"))

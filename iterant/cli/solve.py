@@ -94,7 +94,7 @@ def solve(
         legal: also choose the best answer that the rules allow (chess: legal moves)
         pgn: read the problems as games in PGN
     """
-    from iterant.solving import solutions
+    from iterant.solving import batches, solutions
     from iterant.tasks.protocol import with_problems
     from iterant.tasks.user import task as named_task
     from iterant.zoo.loading import load
@@ -106,17 +106,18 @@ def solve(
         rule = registry.rule(halt, patience=patience, tolerance=tolerance)
     task_object = with_problems(named_task(task, data=data), kind)
     inputs, unreadable = _read(task_object, problems, size=size, seed=seed, count=count, pgn=pgn)
-    name, total, answers = net or task_object.spec.name, len(inputs), []
+    name, total = net or task_object.spec.name, len(inputs)
+    answers: list[Solution] = []
     network = load(name, device, trust=trust_code)
     with (
         iteration_display(task_object, console(), live=live and total == 1, pace=pace) as viewer,
         progress_bar("solving", show=live and total > 1) as update,
     ):
-        for solution in solutions(
-            network, task_object, inputs, max_steps=max_steps, rule=rule, restrict=legal,
-            viewer=viewer,
-        ):  # fmt: skip
-            answers.append(solution)
+        for batch in batches(inputs):
+            answers += solutions(
+                network, task_object, batch, max_steps=max_steps, rule=rule, restrict=legal,
+                viewer=viewer,
+            )  # fmt: skip
             update(len(answers), total, f"solved {len(answers)}/{total}")
     show(task_object, answers)
     if target is not None:
@@ -350,6 +351,8 @@ iterant data chess lichess_db_puzzle.csv.zst --out puzzles""",
 @data.command
 def chess(file: Path, /, *, out: Path) -> None:
     """Pack Lichess's puzzle CSV into the arrays that the chess task reads.
+
+    iterant data chess lichess_db_puzzle.csv.zst --out puzzles
 
     Args:
         file: Lichess's puzzle file: .csv, .csv.zst or .csv.bz2

@@ -11,7 +11,7 @@ from cyclopts import App, Parameter
 
 from iterant import bounds
 from iterant.cli.options import FLAG, DeviceName, Duration, Processes, Seeds, TrustCode
-from iterant.cli.output import console, echo, output_may_fail, training_display, warn
+from iterant.cli.output import console, echo, output_may_fail, print_table, training_display, warn
 from iterant.errors import IterantError, TrainingStopped, UsageError
 
 if TYPE_CHECKING:
@@ -109,7 +109,22 @@ def start(
             trust=trust_code,
             say=echo,
         )
+        _show_table(Path("runs") / final.name if out is None else out)
         print_outcome(final, "the same command")
+
+
+def _show_table(folder: Path) -> None:
+    """Print and draw the figures of the runs that are done."""
+    from iterant.runner import SweepFolder, save_picture, table
+
+    sweep_folder = SweepFolder.open(folder)
+    head, rows = table(sweep_folder)
+    if rows:
+        print_table(head, *rows, right=True)
+        try:
+            echo(f"drawn in {save_picture(sweep_folder)}")
+        except IterantError as error:  # the folder may be someone else's
+            warn(f"iterant: no picture: {error}")
 
 
 def print_outcome(final: SweepStatus, command: str) -> None:
@@ -128,6 +143,11 @@ def print_outcome(final: SweepStatus, command: str) -> None:
 @sweep.command
 def status(folder: Path, /, *, json: Annotated[bool, FLAG] = False) -> None:
     """Show which runs are done, running, failed (with the last line of the error) or left.
+
+    iterant sweep status runs/widths
+    iterant sweep status runs/widths --json
+
+    The accuracies of the runs that are done follow as a table and as a picture, sweep.png.
 
     Args:
         folder: the sweep's folder, runs/NAME
@@ -157,11 +177,14 @@ def status(folder: Path, /, *, json: Annotated[bool, FLAG] = False) -> None:
             echo(f"  {run.name}: {run.state}, update {run.step:,}{of}{left}")
         if run.error and run.state != "done":
             echo(f"  {run.name}: {run.state}: {run.error}")
+    _show_table(folder)
 
 
 @sweep.command
 def stop(folder: Path, /) -> None:
     """Stop a sweep; its runs save a checkpoint first. Repeat the command that began it to resume.
+
+    iterant sweep stop runs/widths
 
     Args:
         folder: the sweep's folder, runs/NAME
@@ -184,6 +207,8 @@ def one(
     trust_code: TrustCode = False,
 ) -> None:
     """Execute one run of a sweep, as its worker processes do; also works under torchrun.
+
+    iterant sweep one runs/widths prefix-sums-quick-width32-s0
 
     Args:
         folder: the sweep's folder, runs/NAME

@@ -117,7 +117,8 @@ def train(
         seeds: several runs OUT-s0, OUT-s1 …, a process each: 0-7 or 0,2,5; in parallel on a GPU
         resume: continue this run (with --seeds: RESUME-s0 …)
         start: begin the new run with the last weights and optimizer state of this one
-        time_limit: save a checkpoint and stop before this time is over: 9m, 90s, 1h30m
+        time_limit: save a checkpoint and stop before this time is over: 9m, 90s, 1h30m; twice the
+            longest step or validation is reserved for that, at most a quarter
         shard_mb: size of a checkpoint file in MB; a tensor is never split
         drop_pool: leave the replay pool out of checkpoints: a resumed run then differs
         tensorboard: write events for TensorBoard into RUN/events

@@ -142,6 +142,8 @@ def draw_lines(axes: Axes, plot: Plot, lines: Sequence[Line], *, regime: int | N
     if plot.ticks:
         axes.set_xticks(range(len(plot.ticks)), plot.ticks)
         axes.set_xlim(-0.25, len(plot.ticks) - 0.75)
+        for tick in axes.get_xticklabels():
+            tick.set_parse_math(False)
     if regime is not None and plot.shade and regime > plot.offset:
         low, high = axes.get_xlim()
         label = f"training regime ({counted(regime, 'iteration')})"

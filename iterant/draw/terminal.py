@@ -70,8 +70,8 @@ def legend(description: Description, console: Console) -> Text:
 
 
 def has_colours(console: Console) -> bool:
-    """Whether the terminal has at least 256 colours."""
-    return console.color_system in ("256", "truecolor", "windows") and not console.no_color
+    """Whether the terminal has colours; of 16, rich takes the nearest."""
+    return console.color_system is not None and not console.no_color
 
 
 def _coloured(description: Description, width: int, lines: int | None) -> Text | None:

@@ -22,12 +22,12 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from iterant import registry
-from iterant.engine import check_count, think
+from iterant.engine import Thought, check_count, think
 from iterant.errors import UsageError
 from iterant.formatting import counted
-from iterant.halting import Fixed, MostConfident, Resting, Rule, StableAnswer
+from iterant.halting import Fixed, MostConfident, Resting, Rule, StableAnswer, Watch
 from iterant.nets.fast import accelerate, threads
-from iterant.nets.protocol import Net, depth_of, like
+from iterant.nets.protocol import Net, depth_of, like, moved_of, readout_of
 from iterant.solving import AnswerBuffer, Iteration, check_fits, iterate
 from iterant.tasks.protocol import Batch, Size, Task, offers
 
@@ -129,6 +129,8 @@ class Curve:
     """Floating-point operations of one problem"""
     shrunk: int | None = None
     """Problems in a batch, where memory was short for the usual number"""
+    changing: int | None = None
+    """Problems whose answer changed at the last iteration; None: not asked, or feed-forward"""
 
     @property
     def accuracy(self) -> Tensor:
@@ -148,9 +150,10 @@ class Curve:
 
     def __repr__(self) -> str:
         best, height = self.peak
+        changing = f"; {self.changing} answers were still changing" if self.changing else ""
         return (
             f"Curve({counted(self.count, 'problem')}: {height:.1%} solved after "
-            f"{counted(best, 'iteration')}, {self.end:.1%} after {self.steps[-1]})"
+            f"{counted(best, 'iteration')}, {self.end:.1%} after {self.steps[-1]}{changing})"
         )
 
     @property
@@ -204,6 +207,8 @@ class Curve:
         }
         if self.steps != tuple(range(1, len(self.steps) + 1)):
             figures["steps"] = list(self.steps)
+        if self.changing is not None:
+            figures["still changing at the end"] = self.changing
         if self.any_right is not None:
             figures["any right answer at the end"] = int(self.any_right.sum())
         if self.stopped is not None:
@@ -273,7 +278,8 @@ def evaluate_batch(
     """Accuracy on these problems after the iterations ``at`` (None: all) of ``steps``.
 
     Answers are decoded at these iterations only. Inputs are moved to the network's device and
-    precision. ``cost``: count floating-point operations too.
+    precision. ``cost``: count floating-point operations too. Problems of a local rule that are
+    exactly at rest leave the batch early, which changes no figure but the time.
     """
     check_fits(net, task)
     steps = budget_of(net, steps)
@@ -281,9 +287,10 @@ def evaluate_batch(
     if not marks or marks[0] < 1 or marks[-1] > steps:
         asked = ", ".join(map(str, marks)) or "none"
         raise UsageError(f"answers can be judged at iterations 1 to {steps}, asked for {asked}")
+    until_rest = rule is None and hasattr(accelerate(net, like(net, batch[:1].inputs)), "moved")
     parts, shrunk = run_batches(
         net, batch, lambda part, iterations: _batch_outcome(task, marks, part, iterations),
-        steps=steps, rule=rule, portion=portion, progress=progress,
+        steps=steps, rule=_ExactRest() if until_rest else rule, portion=portion, progress=progress,
     )  # fmt: skip
     whole = {name: torch.cat([part[name] for part in parts], dim=-1) for name in parts[0]}
     return Curve(
@@ -294,12 +301,29 @@ def evaluate_batch(
         broken=int(whole["broken"].sum()),
         right=whole["right"],
         any_right=whole.get("any_right"),
-        taken=whole["taken"],
+        taken=torch.full_like(whole["taken"], steps) if rule is None else whole["taken"],
         stopped=None if rule is None else whole["stopped"],
+        changing=None if depth_of(net) else int(whole["changing"].sum()),
         seconds=whole["seconds"].sum(dim=1),
         operations=operations(net, like(net, batch[:1].inputs), rule) if cost else None,
         shrunk=shrunk,
     )
+
+
+class _ExactRest(Watch):
+    """Stop problems whose state is exactly at rest: all later answers are the same.
+
+    Only for networks that report their changes (`moved_of`): these compute every cell by itself,
+    so that the problems that stay are computed to the same bit.
+    """
+
+    def watch(self) -> Watch:
+        return self  # stateless
+
+    def see(self, thought: Thought) -> Tensor:
+        moved = moved_of(thought.net)
+        assert moved is not None  # noqa: S101
+        return moved == 0  # NaN counts as changed
 
 
 @torch.no_grad()
@@ -380,6 +404,7 @@ def _batch_outcome(
     counts = torch.zeros(len(marks), dtype=torch.int64, device=device)  # of those in the batch
     finite = torch.ones(len(part), dtype=torch.bool, device=device)
     change = torch.full((len(part),), torch.nan, device=device)
+    changing = torch.zeros(len(part), dtype=torch.bool, device=device)
     answers, active = AnswerBuffer(len(part), device), part
     for iteration in iterations:
         thought, rows = iteration.thought, iteration.rows
@@ -396,6 +421,12 @@ def _batch_outcome(
             answers.put(iteration)
             relative = _relative_change(iteration.before, thought.features)
             change[rows] = torch.where(iteration.leaving, relative, change[rows])
+            at_end = iteration.leaving & ~iteration.done  # the budget is spent
+            if bool(at_end.any()):
+                logits = thought.net.answer(iteration.before)
+                before = readout_of(thought.net).predict(logits, thought.inputs)
+                differs = (before != thought.prediction).flatten(1).any(dim=1)
+                changing[rows] = differs & at_end
     right = (task.solved(answers.prediction, part).to(device) & finite).cpu()
     taken = answers.steps.cpu()
     # Problems that left before a mark keep the answer they left with.
@@ -411,6 +442,7 @@ def _batch_outcome(
         "stopped": answers.met.cpu(),
         "broken": ~finite.cpu(),
         "change": change.cpu(),
+        "changing": changing.cpu(),
     }
     if offers(task, "any_right"):
         any_right = task.any_right(answers.prediction, part).cpu()

@@ -38,6 +38,9 @@ from iterant.io.results import check_result, make_result
 FOLDERS = ("paper", "recipes", "runs")
 """Folders of results/ that have records: of the paper's networks, of ours, and new ones."""
 
+SHIPPED = Path(__file__).with_name("recorded")
+"""The folders "paper" and "recipes" of results/, in an installed package: see pyproject.toml."""
+
 CONFIDENT = "solved by the most confident"
 """The key of a curve with the most confident iteration as the exit rule."""
 
@@ -152,6 +155,11 @@ class Records:
 def read_results(results: PathLike = "results") -> Records:
     """All records of a folder of results."""
     return read_records(*(Path(results) / name for name in FOLDERS))
+
+
+def shipped_results() -> Path:
+    """The folder of the results that ship with this version; in a clone, its own results/."""
+    return SHIPPED if SHIPPED.is_dir() else Path(__file__).parents[2] / "results"
 
 
 def read_records(*places: PathLike) -> Records:

@@ -35,9 +35,9 @@ _PAGE = Path(__file__).with_name("results.md")
 """The text of RESULTS.md, with the names of its parts in braces."""
 
 
-def results_page(results: PathLike) -> str:
-    """RESULTS.md from a folder of results; reduced runs are left out."""
-    records = read_results(results).whole
+def results_page(results: PathLike, records: Records | None = None) -> str:
+    """RESULTS.md from a folder of results, or from these records; reduced runs are left out."""
+    records = (read_results(results) if records is None else records).whole
     return _PAGE.read_text(encoding="utf-8").format(
         claims=_claims(records),
         precision=precisions(
@@ -94,7 +94,10 @@ def _contents(records: Records, results: Path) -> str:
         lines.append(f"| [{one.title}](#{one.anchor}) | {one.place} | {done} of {planned} |")
     files = sorted({one.file for one in records.all})
     links = ", ".join(
-        f"[{file.stem}](results/{file.relative_to(results).as_posix()})" for file in files
+        f"[{file.stem}](results/{file.relative_to(results).as_posix()})"
+        if file.is_relative_to(results)
+        else file.stem
+        for file in files
     )
     about = "Records, each with its command, commit, date and hardware"
     return "\n".join([*lines, "", f"{about}: {links or 'none'}."])

@@ -73,6 +73,8 @@ class Source:
     """Everything else: recipe, seed, origin, figures"""
     folder: Path | None = None
     """The folder it was read from"""
+    data: str | None = None
+    """The path of the problems of a run, if they are not generated"""
 
     @property
     def parameters(self) -> int:
@@ -99,6 +101,7 @@ def open_source(
         task=config.get("task"),
         about={key: config[key] for key in config if key not in known},
         folder=folder,
+        data=config.get("data"),
     )
 
 

@@ -12,7 +12,7 @@
 from iterant.runner.folder import SweepFolder, SweepStatus, status
 from iterant.runner.plan import EvaluationSpec, Plan, PlannedRun, parse_seeds, planned, read_plan
 from iterant.runner.slurm import Cluster
-from iterant.runner.sweeps import collect, stop, sweep, train_seeds
+from iterant.runner.sweeps import collect, save_picture, stop, sweep, table, train_seeds
 from iterant.runner.worker import Launch
 
 __all__ = [
@@ -27,8 +27,10 @@ __all__ = [
     "parse_seeds",
     "planned",
     "read_plan",
+    "save_picture",
     "status",
     "stop",
     "sweep",
+    "table",
     "train_seeds",
 ]

@@ -25,10 +25,11 @@ from typing import Any
 import torch
 
 from iterant import registry
-from iterant.draw.plots import save_curves
+from iterant.draw.figure import write_figure
+from iterant.draw.plots import Line, Plot, Trace, panels_figure, save_curves
 from iterant.errors import RunError, UsageError
 from iterant.evaluation import Curve
-from iterant.formatting import counted, duration, seconds
+from iterant.formatting import counted, duration, percent, seconds, size_text
 from iterant.io import RunFolder, write_atomic, write_result
 from iterant.io.files import PathLike, check_writable_folder, lock_holder, make_folder
 from iterant.runner import slurm
@@ -51,6 +52,8 @@ from iterant.training.run import plan as check_recipe
 
 _MOST_CURVES = 12
 """Curves in one picture, at most."""
+_TICKS_WIDTH, _BESIDE = 90, 0.08
+"""Characters below the axis of a picture, at most; distance between figures of one point."""
 _RUNS_PER_GPU = 8
 """Seeds of one recipe that share a GPU."""
 
@@ -270,14 +273,98 @@ def stop(path: PathLike) -> str:
     return "; ".join(texts) or "nothing was running"
 
 
-def collect(folder: SweepFolder, results: PathLike = "results") -> list[Path]:
-    """Write the result and its pictures; returns their paths."""
-    target, plan, now = make_folder(results), folder.plan, status(folder)
-    outcomes = {name: one for name in folder.planned if (one := folder.outcome(name)) is not None}
+def table(folder: SweepFolder) -> tuple[list[str], list[list[str]]]:
+    """The head and a row for each point: mean ± standard deviation over the seeds that are done.
+
+        >>> table(SweepFolder.open("runs/widths"))[0]
+        ['', 'seeds', 'validation', 'size 64', 'size 512']
+
+    No rows before the first run is done, and where a function other than ours executes the runs.
+    Accuracies of tests are those after the last iteration; a higher peak is named beside them.
+    """
+    points, tests = _points(folder), _test_names(folder.plan)
+    rows = []
+    for title, point in points.items():
+        cells = [_spread_text(point["best on validation"])]
+        for key in tests:
+            test = point["tests"].get(key, {})
+            end, peak = test.get("end"), test.get("peak")
+            more = f" (peak {percent(peak['mean'])})" if end and peak["mean"] > end["mean"] else ""
+            cells.append(_spread_text(end) + more)
+        rows.append([title, point["seeds"], *cells])
+    return ["", "seeds", "validation", *tests.values()], rows
+
+
+def save_picture(folder: SweepFolder) -> Path | None:
+    """Draw the table into ``sweep.png`` in the sweep's folder; None where it has no rows.
+
+    >>> save_picture(SweepFolder.open("runs/widths"))
+    PosixPath('runs/widths/sweep.png')
+    """
+    points, tests = _points(folder), _test_names(folder.plan)
+    series = {"validation": [point["best on validation"] for point in points.values()]}
+    for key, name in tests.items():
+        series[name] = [point["tests"].get(key, {}).get("end") for point in points.values()]
+    lines = []
+    for index, (name, spreads) in enumerate(series.items()):
+        # Beside each other: equal accuracies would hide one another.
+        shift = _BESIDE * (index - (len(series) - 1) / 2)
+        known = [(at + shift, spread) for at, spread in enumerate(spreads) if spread is not None]
+        if known:
+            trace = Trace([x for x, _ in known], [100 * spread["mean"] for _, spread in known])
+            errors = [100 * (spread["deviation"] or 0.0) for _, spread in known]
+            lines.append(Line(trace, name, index, marker="osD^v"[index % 5], spread=errors))
+    if not lines:
+        return None
+    settings = [point["settings"] for point in points.values()]
+    names = list(dict.fromkeys(name for each in settings for name in each))
+    ticks = [", ".join(str(each.get(name, "")) for name in names) for each in settings]
+    if len("  ".join(ticks)) > _TICKS_WIDTH:
+        names, ticks = ["row of the table, from 0"], []
+    plot = Plot(folder.plan.name, ", ".join(names), "problems solved (%)", share=True, shade=False,
+                ticks=tuple(ticks))  # fmt: skip
+    return write_figure(panels_figure([(plot, lines)]), folder.path / "sweep.png")
+
+
+def _points(folder: SweepFolder) -> dict[str, dict[str, Any]]:
+    """The figures of every point (`_means`), by title; none before a run of ours is done."""
+    runs, groups = _figures(folder)
+    if folder.plan.job is not None or not any(run["state"] == "done" for run in runs.values()):
+        return {}
+    first = [group[0] for group in groups.values()]
+    differ = [name for name in ("task", "recipe") if len({getattr(run, name) for run in first}) > 1]
+    points = {}
+    for run, group in zip(first, groups.values(), strict=True):
+        settings = {name: getattr(run, name) for name in differ} | run.varied
+        points[_title(run)] = _means(settings, {one.name: runs[one.name] for one in group})
+    return points
+
+
+def _title(run: PlannedRun) -> str:
+    """The point of a run: its task, its recipe, and the settings that vary."""
+    return ", ".join([run.task, run.recipe, *(f"{k} {value}" for k, value in run.varied.items())])
+
+
+def _test_names(plan: Plan) -> dict[str, str]:
+    """A short name of every test, by its key."""
+    short = {test.key: "training size" if test.size is None else f"size {size_text(test.size)}"
+             for test in plan.tests}  # fmt: skip
+    return short if len({*short.values()}) == len(short) else {key: key for key in short}
+
+
+def _spread_text(spread: dict[str, Any] | None) -> str:
+    if spread is None:
+        return "-"
+    deviation = spread["deviation"]
+    return percent(spread["mean"]) + (f" ± {100 * deviation:.1f}" if deviation else "")
+
+
+def _figures(folder: SweepFolder) -> tuple[dict[str, Any], dict[str, list[PlannedRun]]]:
+    """The settings, state and figures of every run by name, and the runs of every point."""
     runs: dict[str, Any] = {}
     points: dict[str, list[PlannedRun]] = {}
-    for state in now.runs:
-        run, outcome = folder.run(state.name), outcomes.get(state.name)
+    for state in status(folder).runs:
+        run, outcome = folder.run(state.name), folder.outcome(state.name)
         points.setdefault(run.point, []).append(run)
         runs[run.name] = {
             "task": run.task, "recipe": run.recipe, "seed": run.seed, "changes": run.changes,
@@ -286,6 +373,14 @@ def collect(folder: SweepFolder, results: PathLike = "results") -> list[Path]:
         if outcome is not None:
             figures = ("seconds", "steps", "best", "tests")
             runs[run.name] |= {key: outcome.get(key) for key in figures}
+    return runs, points
+
+
+def collect(folder: SweepFolder, results: PathLike = "results") -> list[Path]:
+    """Write the result and its pictures; returns their paths."""
+    target, plan, now = make_folder(results), folder.plan, status(folder)
+    outcomes = {name: one for name in folder.planned if (one := folder.outcome(name)) is not None}
+    runs, points = _figures(folder)
     content = {
         "complete": now.counts["done"] == len(now.runs),
         "counts": now.counts,
@@ -306,10 +401,8 @@ def collect(folder: SweepFolder, results: PathLike = "results") -> list[Path]:
             seen = [one[test.key] for one in tests if test.key in one]
             if len({len(one["solved"]) for one in seen}) != 1 or len(curves) == _MOST_CURVES:
                 continue
-            settings = [f"{key} {value}" for key, value in group[0].varied.items()]
-            title = ", ".join([group[0].task, group[0].recipe, *settings])
             # The problems of all seeds are taken together.
-            curves[f"{title} ({len(seen)} of {len(group)} seeds)"] = Curve(
+            curves[f"{_title(group[0])} ({len(seen)} of {len(group)} seeds)"] = Curve(
                 steps=tuple(seen[0].get("steps") or range(1, len(seen[0]["solved"]) + 1)),
                 solved=torch.tensor([one["solved"] for one in seen]).sum(0),
                 count=sum(one["problems"] for one in seen),
@@ -335,7 +428,7 @@ def _means(settings: dict[str, Any], runs: dict[str, Any]) -> dict[str, Any]:
         "seeds": f"{len(done)} of {len(runs)}",
         "missing": {name: run.get("error") or run["state"] for name, run in runs.items()
                     if run["state"] != "done"},
-        "best on validation": _spread([run["best"].get("validation") for run in done]),
+        "best on validation": _spread([(run["best"] or {}).get("validation") for run in done]),
         "tests": tests,
     }  # fmt: skip
 

@@ -242,6 +242,18 @@ def sample_problems(
     ]
 
 
+def task_text(name: str, spec: TaskSpec, **settings: object) -> str:
+    """A task in one line, with those of its settings that are given: its ``repr``.
+
+    >>> task_text("Mazes", iterant.task("mazes").spec, problems="start=any")
+    "Mazes(inputs (N, 3, H, W), 2 classes, training size 9, problems='start=any')"
+    """
+    axes = ", ".join(["N", str(spec.channels), *("HW" if spec.dims == 2 else "L")])
+    given = (f", {name}={str(value)!r}" for name, value in settings.items() if value)
+    about = f"inputs ({axes}), {spec.classes} classes, training size {size_text(spec.train_size)}"
+    return f"{name}({about}{''.join(given)})"
+
+
 def check_prediction(prediction: Tensor, batch: Batch) -> None:
     """Raise TaskError unless the prediction has one class per position of the whole batch."""
     if prediction.shape != batch.targets.shape:
@@ -277,6 +289,9 @@ class SizedTask(ABC):
     spec: TaskSpec
     sizes = range(1, 10_000_001)
     """The valid sizes"""
+
+    def __repr__(self) -> str:
+        return task_text(type(self).__name__, self.spec, data=getattr(self, "data", None))
 
     def check_size(self, size: Size | None) -> int:
         size = self.spec.train_size if size is None else size

@@ -30,7 +30,7 @@ import torch
 
 from iterant.errors import RunError, TaskError, TrainingStopped
 from iterant.evaluation import Curve, budget_of, evaluate_batch
-from iterant.formatting import size_text
+from iterant.formatting import duration, size_text
 from iterant.io import RunFolder
 from iterant.nets import parameter_count
 from iterant.nets.protocol import Net, depth_of
@@ -53,6 +53,9 @@ _MOST_AT_2M = 1000
 """At most this many validation problems are also evaluated after twice the iterations."""
 PERFECT = "stopped by a perfect validation"
 """The reason to stop at 100 %: no later weights can replace the first of equally good ones."""
+
+AT_LIMIT = "stopped at the time limit"
+"""The reason to stop when only the reserved part of the time limit is left."""
 
 Figures = dict[str, float]
 
@@ -144,6 +147,12 @@ class Loop:
         while self.step < self.total:
             reason = self._reason_to_stop(signals)
             if reason is not None:
+                if reason == AT_LIMIT:
+                    self.reporter.note(
+                        "reserved for saving: the last "
+                        f"{duration(self.clock.reserved)} of the time limit (twice the longest "
+                        "step or validation, at most a quarter)"
+                    )
                 self.save()
                 return reason
             start, in_epoch = self.clock.elapsed, (self.step + 1) % self.per_epoch
@@ -171,7 +180,7 @@ class Loop:
             return PERFECT
         if self.processes.any_process(signals.raised is not None):
             return f"stopped by {signals.raised or 'another process'}"
-        return "stopped at the time limit" if self.processes.any_process(self.clock.over) else None
+        return AT_LIMIT if self.processes.any_process(self.clock.over) else None
 
     def _log_losses(self) -> None:
         """Log and show the mean loss since the last time."""
@@ -446,15 +455,17 @@ class Clock:
         self._longest = max(self._longest, duration)
 
     @property
-    def over(self) -> bool:
-        """Whether to save and stop now.
+    def reserved(self) -> float:
+        """Seconds of the limit that are kept for the end of the work and for saving.
 
-        Twice the longest uninterruptible work is reserved, at most a quarter of the limit.
+        Twice the longest uninterruptible work and a second, at most a quarter of the limit.
         """
-        if self._limit is None:
-            return False
-        spare = min(2 * self._longest + 1.0, 0.25 * self._limit)
-        return self.elapsed >= self._limit - spare
+        return 0.0 if self._limit is None else min(2 * self._longest + 1.0, 0.25 * self._limit)
+
+    @property
+    def over(self) -> bool:
+        """Whether to save and stop now."""
+        return self._limit is not None and self.elapsed >= self._limit - self.reserved
 
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)

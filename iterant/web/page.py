@@ -20,14 +20,16 @@ import base64
 import hashlib
 import io
 import os
+import re
 import shutil
 import subprocess
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from iterant import __version__, registry
 from iterant.errors import DataError, UsageError
@@ -35,6 +37,7 @@ from iterant.export.hub import Source, open_source
 from iterant.export.onnx import export_onnx, need_extra
 from iterant.io import read_json, write_json
 from iterant.io.files import cache_folder, check_new_folder, make_folder, read_bytes
+from iterant.tasks.user import task
 from iterant.zoo import shipped
 
 PACKAGE, VERSION = "onnxruntime-web", "1.30.0"
@@ -165,6 +168,7 @@ def build_page(
                 "parameters": source.parameters,
                 "bytes": sum(file.stat().st_size for file in graphs.iterdir()),
                 "trained_on": source.about.get("card", {}).get("trained_on"),
+                "training": _training(source),
             }
             index.append(entry)
         write_json(page / "networks" / "index.json", index)
@@ -175,9 +179,37 @@ def build_page(
         "iterant": __version__,
         "runtime": {"package": PACKAGE, "version": VERSION},
         "networks": list(sources),
+        "repository": _repository(),
     }
     write_json(folder / _MARK, mark)
     return Page(folder, tuple(sources))
+
+
+def _training(source: Source) -> dict[str, Any] | None:
+    """Size and kind of the problems that a network was trained on; None: not known.
+
+    The page says where a problem differs from them. The kind is that of ``--problems``, "" for the
+    paper's.
+    """
+    size = task(str(source.task)).spec.train_size
+    if recipe := source.about.get("recipe"):
+        if source.data is not None:  # problems from files may be of any kind
+            return None
+        return {"size": recipe.get("size") or size, "problems": recipe.get("problems", "")}
+    if card := source.about.get("card"):  # its text has the words of --problems
+        words = re.search(r"\(problems ([^\s,)]+)", card.get("trained_on", ""))
+        return {"size": size, "problems": words[1] if words else ""}
+    return None
+
+
+def _repository() -> str | None:
+    """Where the code is, if the package's metadata (``project.urls``) says so."""
+    try:
+        urls = metadata("iterant").get_all("Project-URL") or []
+    except PackageNotFoundError:  # a copy that was never installed
+        return None
+    by_name = dict(url.split(", ", 1) for url in urls)
+    return by_name.get("Repository")
 
 
 def _by_name(networks: Iterable[Source]) -> dict[str, Source]:

@@ -19,6 +19,8 @@ def command(
     """Run a command line in an empty folder: its exit code, output and errors."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
+    # On a slow machine, no lines of progress among the errors.
+    monkeypatch.setattr("iterant.cli.output._FIRST_LINE_SECONDS", 1e6)
 
     def call(*words: object) -> tuple[object, str, str]:
         with pytest.raises(SystemExit) as end:

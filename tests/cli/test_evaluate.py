@@ -14,6 +14,7 @@ from thinkers import small_net
 import iterant
 from cli.files import feed_forward
 from iterant.analysis import Subject
+from iterant.cli.output import progress_bar
 from iterant.io import read_result
 from iterant.nets import Net
 from iterant.tasks.chess.task import SAMPLE, Chess
@@ -65,6 +66,32 @@ def test_table_picture_and_result(command: Any) -> None:
     assert imread("c.png").ndim == 3
     assert "drawn in c.png" in output
     assert "written to out/figures.json" in output
+
+
+@pytest.mark.usefixtures("exact_networks")
+def test_a_budget_that_is_too_small_is_named(command: Any) -> None:
+    words = ("evaluate", "exact", "--size", "64", "--count", "20", "--device", "cpu")
+    output = command(*words, "--max-steps", "5")[1]
+    assert "of 20 answers were still changing at the last iteration; try --max-steps 20" in output
+    assert "still changing" not in command(*words, "--max-steps", "80")[1]
+
+
+def test_pipes_get_lines_with_the_time_to_go(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr("iterant.cli.output.monotonic", lambda: clock[0])
+    with progress_bar("evaluating") as update:
+        for done in range(1, 13):
+            clock[0] += 1
+            update(done, 60, f"evaluating size {done}")
+    output, errors = capsys.readouterr()
+    assert output == ""
+    assert errors.splitlines() == [
+        "evaluating size 2: 3 % done, about 58 s to go",
+        "evaluating size 7: 12 % done, about 53 s to go",
+        "evaluating size 12: 20 % done, about 48 s to go",
+    ]
 
 
 @pytest.mark.usefixtures("exact_networks")

@@ -33,10 +33,14 @@ def test_help_loads_nothing_heavy(words: str) -> None:
     assert loaded.isdisjoint({"torch", "numpy", "matplotlib", "chess"})
 
 
-@pytest.mark.parametrize("name", [word for word in app if not word.startswith("-")])
+NAMES = [word for word in app if not word.startswith("-")]
+NAMES += [f"{name} {word}" for name in NAMES for word in app[name] if not word.startswith("-")]
+
+
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.usefixtures("wide_screen")
 def test_help_begins_with_valid_examples(name: str, command: Any) -> None:
-    code, output, _ = command(name, "--help")
+    code, output, _ = command(*name.split(), "--help")
     assert code == 0
     before = output.partition("╭")[0].splitlines()[1:]
     examples = [line for line in before if f"iterant {name}" in line]
@@ -44,7 +48,7 @@ def test_help_begins_with_valid_examples(name: str, command: Any) -> None:
     assert max(map(len, examples)) <= 80, "a terminal would break it in two"
     for example in examples:
         words = shlex.split(example[example.index("iterant") :])[1:]
-        assert words[0] == name
+        assert words[: len(name.split())] == name.split()
         app.parse_args(words, print_error=False, exit_on_error=False)
 
 

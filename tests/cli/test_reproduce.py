@@ -37,11 +37,23 @@ def test_list(tmp_path: Path, reproduce: Any) -> None:
     keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
     for seed in range(2):
         keep_count(tmp_path / "runs", "mazes-ours", seed, "201", {2000: 9, 4000: 8}, problems=10)
-    text = reproduce("--list", "--results", tmp_path)
+    short = reproduce("--list", "--results", tmp_path)
+    assert re.search(r"^compare-n-zero +The .* 1 of 13 runs *$", short, re.MULTILINE)
+    assert re.search(r"^mazes-201 +Mazes of 201×201 +2 of 11 runs *$", short, re.MULTILINE)
+    text = reproduce("--list", "--all", "--results", tmp_path)
     # How long the rest takes depends on the recipes, which may change.
-    state = r"compare-n-zero  The .*\n  1 of 13 runs, the rest about \d+ [a-z \d]+ of an H200\n"
-    assert re.search(state, text)
-    assert "mazes-201  Mazes of 201×201 (Text, section 4)\n  2 of 11 runs\n" in text
+    state = r"^compare-n-zero +The .* 1 of 13 runs +Text, .* the rest about \d+ .* on an H200 *$"
+    assert re.search(state, text, re.MULTILINE)
+
+
+def test_shipped_records_are_shown_where_there_are_none(reproduce: Any) -> None:
+    first, *table = reproduce("table-prefix-peaks").splitlines()
+    assert first.endswith("these are the recorded results that ship with iterant")
+    assert any("DT-Recall" in line and " at 34 " in line for line in table)
+    assert "30 of 30 runs" in reproduce("--list")
+    assert "30 of 30 runs" not in reproduce("--list", "--results", "none")
+    keep(Path("results/runs"), "sums-recall-a1", 0, [0, 98])
+    assert "ship with iterant" not in reproduce("table-prefix-peaks")
 
 
 @pytest.mark.parametrize("columns", [80, 120])

@@ -118,6 +118,7 @@ def test_time_limit_and_resume(command: Any, monkeypatch: pytest.MonkeyPatch) ->
         )
     assert (code, errors) == (0, "")
     assert "checkpoints leave out the replay pool: a resumed run will differ" in output
+    assert "reserved for saving: the last 1 s of the time limit" in output
     assert output.endswith(
         "stopped at the time limit after update 0; continue with:\n  iterant train --resume r\n"
     )

@@ -44,6 +44,8 @@ def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
     for page in ("results", "mazes"):
         text = (tmp_path / "pages" / f"{page}.html").read_text()
         assert re.search(r'href="_downloads/\w+/[\w.-]+\.jsonl?"', text), page
+    commands = (tmp_path / "pages" / "commands.html").read_text()
+    assert all(f'id="iterant-{name}"' in commands for name in ("solve", "sweep-status"))
 
 
 def test_the_tutorial_runs() -> None:

@@ -61,7 +61,7 @@ def test_plain_text() -> None:
     cells = np.zeros((6, 30, 3), np.uint8)
     cells[2, 3] = 255
     description = Description("maze", "##\n##", cells, caption="two by two")
-    for plain in (console(colour=None), console(colour="standard"), console(width=29)):
+    for plain in (console(colour=None), console(width=29)):
         assert terminal(description, plain).plain == "maze\n##\n##\ntwo by two"
     assert "▀" * 30 in terminal(description, console(width=30)).plain
 

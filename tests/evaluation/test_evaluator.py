@@ -32,6 +32,7 @@ from iterant.evaluation import (
 )
 from iterant.halting import Fixed, MostConfident, Resting, Rule, StableAnswer
 from iterant.nets import Net, depth_of
+from iterant.nets.fast import SparseRule
 from iterant.solving import solve
 from iterant.tasks.prefix_sums import PrefixSums
 from iterant.tasks.protocol import Batch
@@ -125,11 +126,49 @@ def test_answers_are_decoded_at_the_marks_only() -> None:
     assert curve.steps == (3, 9)
     known = known_curve(BATCH.targets, STEPS)
     assert curve.solved.tolist() == [known[2], known[8]]
-    assert net.decoded == 3, "at both, and at the end"
+    assert net.decoded == 4, "at both, at the end and one before"
     halted = evaluate_batch(
         exact_prefix_sums(), TASK, BATCH, steps=STEPS, at=[3, 24], rule=Fixed(5)
     )
     assert halted.solved.tolist() == [known[2], known[4]]
+
+
+@pytest.mark.parametrize("steps", [20, 200])
+def test_problems_at_rest_leave_without_a_trace(steps: int, monkeypatch: Any) -> None:
+    task, net = iterant.task("mazes"), iterant.load("mazes")
+    batch = task.sample(8, size=9, seed=2)
+    computed = []
+    step = SparseRule.step
+
+    def counting(self: Any, features: Tensor, memory: Tensor, index: int) -> Tensor:
+        computed.append(len(features))
+        return step(self, features, memory, index)
+
+    monkeypatch.setattr(SparseRule, "step", counting)
+    figures = evaluate_batch(net, task, batch, steps=steps, cost=True).described()
+    assert (sum(computed) < 8 * steps / 2) == (steps == 200)
+    monkeypatch.setattr(evaluator, "_ExactRest", Fixed)
+    whole = evaluate_batch(net, task, batch, steps=steps, cost=True).described()
+    del figures["seconds"], whole["seconds"]
+    assert figures == whole
+
+
+def test_answers_that_still_change_at_the_end_are_counted() -> None:
+    needed = first_right(BATCH.targets)
+    for budget in (3, BITS + 1):
+        # A sum by hand is right from one iteration on, and changes until then.
+        curve = evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=budget)
+        before = evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=budget - 1)
+        assert curve.changing is not None
+        assert curve.changing >= int(curve.solved[-1] - before.solved[-1])
+        assert (curve.changing > 0) == (budget < int(needed.max()))
+        assert ("still changing" in repr(curve)) == (curve.changing > 0)
+        assert curve.described()["still changing at the end"] == curve.changing
+    stopped = evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=200, rule=StableAnswer(20))
+    assert stopped.changing == 0
+    net = small_net("prefix-sums", "ff")
+    batch = small_batch("prefix-sums")
+    assert evaluate_batch(net, TASK, batch, steps=depth_of(net) or 1).changing is None
 
 
 def test_features_that_are_not_finite_are_counted_and_never_solved() -> None:
@@ -246,7 +285,11 @@ def test_every_rule_gives_what_it_gives_alone(make: Callable[[], Net]) -> None:
     for rule, curve in tradeoffs:
         alone = evaluate_batch(net, TASK, BATCH, steps=steps, at=[steps], rule=rule, cost=True)
         figures, expected = curve.described(), alone.described()
-        for name in ("seconds", "change at the end"):  # not measured for each rule
+        for name in (
+            "seconds",
+            "change at the end",
+            "still changing at the end",
+        ):  # not measured for each rule
             expected.pop(name, None)
             figures.pop(name, None)
         assert figures == expected

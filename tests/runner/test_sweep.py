@@ -22,16 +22,18 @@ from iterant import registry
 from iterant.cli.main import run as run_command
 from iterant.errors import RunError, UsageError
 from iterant.io import RunFolder, read_result, write_json
-from iterant.io.files import lock_folder
+from iterant.io.files import lock_folder, make_folder
 from iterant.runner import (
     Launch,
     SweepFolder,
     collect,
     parse_seeds,
+    save_picture,
     slurm,
     status,
     sweep,
     sweeps,
+    table,
     train_seeds,
 )
 from iterant.runner.folder import Failures
@@ -150,6 +152,27 @@ def test_means_name_the_runs_that_are_missing(tmp_path: Path) -> None:
         assert test["peak"]["mean"] == pytest.approx(sum(peaks) / 2)
 
 
+def test_the_table_of_points(tmp_path: Path) -> None:
+    plan = small_plan(grid={"alpha": [0.0, 0.5]}, seeds=[0, 1])
+    folder = SweepFolder.prepare(tmp_path / "s", plan)
+    assert (table(folder)[1], save_picture(folder)) == ([], None)
+    keys = [test.key for test in plan.tests]
+    for name, share in zip(folder.planned, (0.5, 0.7, 0.3), strict=False):
+        test = {"peak": {"accuracy": 0.8}, "end": {"accuracy": share}}
+        outcome = {"tests": {keys[0]: test, keys[1]: {**test, "end": {"accuracy": 0.8}}},
+                   "best": {"validation": 1.0}, "steps": 8, "seconds": 1.0}  # fmt: skip
+        make_folder(folder.work_path(name))
+        folder.write_outcome(name, outcome)
+    head, rows = table(folder)
+    assert head == ["", "seeds", "validation", "size 8", "size 16"]
+    assert rows == [
+        ["prefix-sums, quick, alpha 0.0", "2 of 2", "100.0 %", "60.0 % ± 14.1 (peak 80.0 %)",
+         "80.0 %"],
+        ["prefix-sums, quick, alpha 0.5", "1 of 2", "100.0 %", "30.0 % (peak 80.0 %)", "80.0 %"],
+    ]  # fmt: skip
+    assert save_picture(folder) == tmp_path / "s" / "sweep.png"
+
+
 def test_a_pickled_job_has_only_strings() -> None:
     content = cloudpickle.dumps(
         functools.partial(run_job, "/folder", {"processes": 1}, ("mine:Net",), "run")
@@ -207,7 +230,12 @@ def test_status_command(
     write_json(finished.path / "slurm" / "jobs.json", jobs, checksummed=True)
     monkeypatch.setenv("PATH", str(tmp_path))
     output, errors = status_command(finished)
-    assert output == "small: 2 of 2 done\n"
+    first, head, row, drawn = output.splitlines()
+    assert first == "small: 2 of 2 done"
+    assert head.split() == ["seeds", "validation", "size", "8", "size", "16"]
+    assert row.split()[:5] == ["prefix-sums,", "quick", "2", "of", "2"]
+    assert drawn == f"drawn in {finished.path / 'sweep.png'}"
+    assert (finished.path / "sweep.png").read_bytes().startswith(b"\x89PNG")
     assert "the queue is not known here: there is no Slurm here" in errors
     shutil.rmtree(finished.path / "slurm")
     # One run was stopped, one failed twice.

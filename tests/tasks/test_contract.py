@@ -54,6 +54,13 @@ def test_samples_have_the_shapes_of_the_spec(task: Task) -> None:
 
 
 @every_task
+def test_it_is_printed_in_one_line(task: Task) -> None:
+    text = repr(task)
+    assert text.startswith(f"{type(task).__name__}(inputs (N, {task.spec.channels}, ")
+    assert "\n" not in text
+
+
+@every_task
 def test_a_problem_depends_on_size_seed_and_number_alone(task: Task) -> None:
     whole = task.sample(150, seed=5)
     assert equal(task.sample(100, seed=5), whole[:100])

@@ -12,6 +12,7 @@ import sys
 import tarfile
 from collections.abc import Callable
 from dataclasses import replace
+from email.message import Message
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from iterant.errors import DataError, IterantError, MissingExtra, UsageError
 from iterant.export.hub import Source, open_source
 from iterant.web import build_page, find_page, page, page_server
 from iterant.zoo import loading
+from iterant.zoo.cards import card
 from web.known_networks import exact_mazes, exact_sums, untrained_chess
 
 STATIC = page.STATIC
@@ -66,6 +68,8 @@ def test_a_page_holds_our_files_and_the_networks_by_task(tmp_path: Path) -> None
     index = json.loads((built.folder / "networks/index.json").read_text())
     assert [each["task"] for each in index] == ["prefix-sums", *["mazes"] * 3, "chess"]
     assert [each["trained_on"] for each in index] == [None, None, "mazes of 9×9", None, None]
+    paper = {"size": 9, "problems": ""}
+    assert [each["training"] for each in index] == [None, None, paper, None, None]
     assert all(each["bytes"] > 0 for each in index)
     assert (built.folder / "networks" / "c" / "network.json").is_file()
     with pytest.raises(UsageError, match="is there already"):
@@ -80,6 +84,45 @@ def test_the_networks_that_ship_are_on_the_page(
     exact_mazes(tmp_path / "weights" / "mazes")
     untrained_chess(tmp_path / "weights" / "chess")
     assert build_page(tmp_path / "page").networks == ("mazes", "chess")
+
+
+@pytest.mark.usefixtures("light")
+def test_what_networks_were_trained_on(tmp_path: Path) -> None:
+    """From the recipe of a run or the card of a shipped network: the page warns of others."""
+    net = open_source(exact_mazes(tmp_path / "m"))
+    loops = replace(net, about={"recipe": {"size": 13, "problems": "start=any,p=0.1"}})
+    default = replace(net, about={"recipe": {"size": None}})
+    files = replace(loops, data="mazes-hard")  # of any kind
+    names = ["mazes", "mazes-paper", "prefix-sums"]
+    built = build_page(tmp_path / "page", networks=[loops, default, files, *names])
+    index = json.loads((built.folder / "networks/index.json").read_text())
+    training = {each["name"]: each["training"] for each in index}
+    assert training == {
+        "m": {"size": 13, "problems": "start=any,p=0.1"},
+        "m-2": {"size": 9, "problems": ""},
+        "m-3": None,
+        "mazes": {"size": 9, "problems": "start=any"},
+        "mazes-paper": {"size": 9, "problems": ""},
+        "prefix-sums": {"size": 32, "problems": ""},
+    }
+    for name in names:  # as their cards say
+        assert str(training[name]["size"]) in card(name).trained_on
+
+
+@pytest.mark.usefixtures("light")
+@pytest.mark.parametrize(
+    "urls", [None, ["Docs, https://a.example", "Repository, https://b.example"]]
+)
+def test_the_link_to_the_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, urls: list[str] | None
+) -> None:
+    message = Message()
+    for url in urls or []:
+        message["Project-URL"] = url
+    monkeypatch.setattr(page, "metadata", lambda name: message)
+    built = build_page(tmp_path / "page", networks=[exact_mazes(tmp_path / "m")])
+    written = json.loads((built.folder / "page.json").read_text())
+    assert written["repository"] == ("https://b.example" if urls else None)
 
 
 def test_a_page_that_cannot_be_built_leaves_nothing(
@@ -206,7 +249,8 @@ def test_headers_of_the_server(tmp_path: Path, served: Callable[[Path], str]) ->
         page_server(tmp_path, 0, "").server_close()
 
 
-def test_the_page_has_no_links_to_other_servers() -> None:
+def test_the_page_links_to_the_paper_and_to_no_other_server() -> None:
     for path in [*STATIC.rglob("*.js"), STATIC / "index.html", STATIC / "style.css"]:
         urls = re.findall(r"https?://[^\s\"'`]+", path.read_text())
-        assert [url for url in urls if not url.startswith("http://localhost")] == [], path.name
+        others = [url for url in urls if not url.startswith("http://localhost")]
+        assert others == (["https://arxiv.org/abs/2202.05826"] if path.name == "index.html" else [])

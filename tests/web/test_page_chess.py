@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import chess
@@ -187,6 +188,105 @@ def test_the_solution_is_shown_on_demand(visit: Visit) -> None:
     paste(visit, WHITE)
     visit.wait("iterant.panels.chess.move === null")
     assert visit.page.locator(".square.wanted").count() == 0
+
+
+def square_at(visit: Visit, name: str) -> tuple[float, float]:
+    """The centre of a square on the screen."""
+    shown = visit.page.evaluate(
+        "async (name) => { const { placeOf } = await import('./js/chess/position.js');"
+        " const place = placeOf(name);"
+        " return iterant.panels.chess.position.black ? 63 - place : place; }",
+        name,
+    )
+    box = visit.page.locator(".square").nth(shown).bounding_box()
+    assert box is not None
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def move_piece(visit: Visit, how: str, origin: str, target: str) -> None:
+    if how == "dragged":
+        visit.page.mouse.move(*square_at(visit, origin))
+        visit.page.mouse.down()
+        visit.page.mouse.move(*square_at(visit, target), steps=4)
+        visit.page.mouse.up()
+    elif how == "clicked":
+        visit.page.mouse.click(*square_at(visit, origin))
+        visit.page.mouse.click(*square_at(visit, target))
+    else:
+        for name in (origin, target):
+            visit.page.touchscreen.tap(*square_at(visit, name))
+
+
+@pytest.mark.parametrize("how", ["dragged", "clicked", "tapped"])
+@pytest.mark.parametrize(
+    ("fen", "origin", "target", "moved"),
+    [
+        (WHITE, "d1", "c4", "6k1/5ppp/8/8/2R5/8/8/K7 w - -"),  # by no rule, and White moves still
+        (BLACK, "h8", "g8", "r1bqkbr1/pp3ppp/2n5/3p4/8/5N2/PP3PPP/R2QKB1R b KQq -"),  # turned
+        (WHITE, "d1", "f7", "6k1/5Rpp/8/8/8/8/8/K7 w - -"),  # a pawn is taken
+    ],
+)
+def test_a_piece_is_moved(
+    open_page: Callable[..., Visit], how: str, fen: str, origin: str, target: str, moved: str
+) -> None:
+    visit = open_page(has_touch=how == "tapped")
+    visit.show(CHESS)
+    paste(visit, fen)
+    visit.settle(CHESS)
+    visit.page.locator(".chessboard").scroll_into_view_if_needed()
+    move_piece(visit, how, origin, target)
+    visit.wait("iterant.panels.chess.thinker.disturbed?.includes('was moved')")
+    assert f"on {origin} was moved to {target}" in visit.panel(CHESS, "thinker.disturbed")
+    assert visit.page.input_value("[data-is=fen]") == moved
+    batch = iterant.task(CHESS).encode(moved)
+    planes = torch.tensor(visit.panel(CHESS, "[...thinker.inputs.data]"))
+    assert torch.equal(planes.view(batch.inputs.shape), batch.inputs)
+    assert visit.troubles == []
+
+
+def test_a_move_to_an_impossible_position_is_refused(visit: Visit) -> None:
+    visit.show(CHESS)
+    paste(visit, WHITE)
+    visit.settle(CHESS)
+    for target, message in (("d8", "Black is in check"), ("a1", "one king")):
+        move_piece(visit, "dragged", "d1", target)
+        assert message in visit.words
+        assert visit.page.input_value("[data-is=fen]") == WHITE
+    box = visit.page.locator(".chessboard").bounding_box()
+    assert box is not None
+    visit.page.mouse.move(*square_at(visit, "d1"))
+    visit.page.mouse.down()
+    visit.page.mouse.move(box["x"] + 20, box["y"] - 20)  # beside the board
+    visit.page.mouse.up()
+    assert visit.page.locator(".square.held").count() == 0
+    assert visit.panel(CHESS, "thinker.disturbed") is None
+
+
+def test_a_piece_is_moved_by_keyboard(visit: Visit) -> None:
+    visit.show(CHESS)
+    paste(visit, WHITE)
+    visit.settle(CHESS)
+    visit.page.locator(".chessboard").focus()
+    keys = ["ArrowRight"] * 3 + ["Space"] + ["ArrowUp"] * 2
+    for key in keys:
+        visit.page.keyboard.press(key)
+    assert visit.words == "d3: empty."
+    visit.page.keyboard.press("Space")
+    visit.wait("iterant.panels.chess.thinker.disturbed !== null")
+    assert "The white rook on d1 was moved to d3" in visit.words
+    assert visit.page.input_value("[data-is=fen]").startswith("6k1/5ppp/8/8/8/3R4/8/K7 w")
+
+
+def test_the_first_puzzle_is_one_whose_answer_changes(visit: Visit) -> None:
+    """With the shipped network, which ends at the right move."""
+    visit.show(CHESS)
+    fen, move = visit.panel(CHESS, "[panel.fen.value, panel.move]")
+    batch = iterant.task(CHESS).encode(fen)
+    with torch.no_grad():
+        thoughts = iterant.think(iterant.load(CHESS), batch.inputs, steps=30)
+        answers = [Chess().tell(batch, 0, thought.prediction) for thought in thoughts]
+    assert len(set(answers)) >= 3
+    assert answers[-1] == move
 
 
 def test_the_shipped_positions_can_occur_and_their_moves_are_legal(visit: Visit) -> None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
 
+import iterant
+import iterant.zoo
 from iterant.web.page import cached_page
 from web.browsing import Visit
 
@@ -34,22 +34,46 @@ GPUAdapter.prototype.requestDevice = async function (...words) {
 """Stores the device so that a test can destroy it."""
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    """Python's server, without our headers."""
-
-    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        pass
-
-
-def test_a_server_without_our_headers(open_page: Callable[..., Visit], page_folder: Path) -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=page_folder)) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        visit = open_page(at=f"http://127.0.0.1:{server.server_address[1]}/").ready()
-        assert visit.page.evaluate("() => self.crossOriginIsolated") is False
-        assert "WebAssembly, one thread" in visit.computed
-        visit.settle("mazes")
-        assert "Its answer is right" in visit.words
-        server.shutdown()
+def test_a_static_build_in_a_folder_of_another_server(
+    open_page: Callable[..., Visit], runtime: Path, tmp_path: Path
+) -> None:
+    """``iterant demo --build --out`` and Python's own server: no headers of ours, no npm."""
+    site = tmp_path / "pages" / "demo"
+    command = ["demo", "--build", "--out", str(site), "--runtime", str(runtime)]
+    subprocess.run([sys.executable, "-m", "iterant", *command], check=True, capture_output=True)
+    serve = [sys.executable, "-u", "-m", "http.server", "0", "--bind", "127.0.0.1"]
+    with subprocess.Popen(
+        serve, cwd=tmp_path / "pages", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as server:
+        try:
+            assert server.stdout is not None
+            port = re.search(r"port (\d+)", server.stdout.readline())
+            assert port is not None
+            address = f"http://127.0.0.1:{port[1]}/demo/"
+            visit = open_page(at=address).ready()
+            assert visit.page.evaluate("() => self.crossOriginIsolated") is False
+            assert "WebAssembly, one thread" in visit.computed
+            names = []
+            for task in ("mazes", "prefix-sums", "chess"):
+                visit.show(task)
+                visit.settle(task)
+                assert visit.panel(task, "panel.verdict().right"), task
+                visit.same_as_package(task, iterant.load(task))
+                names += visit.page.locator("#networks option").evaluate_all(
+                    "options => options.map((option) => option.value)"
+                )
+            assert sorted(names) == sorted(iterant.zoo.shipped())
+            assert "numbers, trained on" in visit.page.inner_text("#what")
+            outside = [url for url in visit.requests if not url.startswith((address, "blob:"))]
+            assert outside == []
+            assert visit.troubles == []
+            # The policy holds without headers, too.
+            visit.page.evaluate("() => fetch('https://example.org/').catch(() => {})")
+            visit.page.wait_for_timeout(200)
+            assert visit.violations
+            visit.violations.clear()
+        finally:
+            server.terminate()
 
 
 def test_every_panel_obeys_the_content_security_policy(visit: Visit) -> None:
@@ -149,8 +173,8 @@ def test_layout_on_a_laptop_and_a_phone(open_page: Callable[..., Visit], tmp_pat
         for task in ("mazes", "prefix-sums", "chess"):
             visit.show(task)
             visit.choose(task, f"{task}-2")  # the shipped network
-            if task == "chess":  # a puzzle that needs several iterations
-                visit.page.select_option("[data-is=choice]", "13")
+            visit.set_range("[data-bench=speed]", 79)  # every iteration is decoded and drawn
+            visit.page.click("[data-bench=restart]")
             visit.wait(f"iterant.panels['{task}'].thinker.step > 0")
             visit.settle(task)
             wide, room = visit.page.evaluate(

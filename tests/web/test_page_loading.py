@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 from playwright.sync_api import Route
 
 import iterant
@@ -88,7 +89,15 @@ def test_a_task_without_networks_is_hidden(
 def test_shipped_networks_give_the_answers_of_the_package(visit: Visit, task: str) -> None:
     visit.show(task)
     visit.choose(task, f"{task}-2")
+    # Slow enough for every iteration to be decoded: it is settled when the package says so.
+    visit.set_range("[data-bench=speed]", 79)
     visit.panel(task, "await panel.generate(7)")
     visit.settle(task)
     visit.same_as_package(task, iterant.load(task))
     assert visit.panel(task, "panel.verdict().right") or task == "chess"
+    data, dims = visit.panel(task, "[[...thinker.inputs.data], [...thinker.inputs.dims]]")
+    inputs = torch.tensor(data, dtype=torch.float32).view(dims)
+    answer = iterant.solve(iterant.load(task), inputs, max_steps=2000)
+    assert bool(answer.settled[0])
+    # The last bits of its arithmetic are others, which matters where the state settles slowly.
+    assert visit.panel(task, "thinker.step") == pytest.approx(int(answer.steps[0]), abs=2)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,7 +52,7 @@ def test_it_recovers_from_interventions(visit: Visit, net: Net, button: str) -> 
     visit.settle(MAZES)
     solved_as_by_package(visit, net)
     assert visit.panel(MAZES, "[panel.maze.height, panel.maze.width]") == [21, 21]
-    assert "It settled" in visit.words
+    assert "Settled after" in visit.words
     visit.page.click(f"{button} >> visible=true")
     visit.wait("iterant.panels.mazes.thinker.disturbed !== null")
     visit.settle(MAZES)
@@ -90,6 +92,80 @@ def test_a_wall_that_closes_the_path_is_reported(visit: Visit) -> None:
     visit.wait("iterant.panels.mazes.thinker.disturbed === 'a wall was taken away'")
     visit.settle(MAZES)
     assert "Its answer is right" in visit.words
+
+
+LOOP = """
+S.....#
+.#.#..#
+.###.##
+......#
+.####.#
+.#....#
+.#.##.E
+"""
+
+
+def test_a_maze_unlike_the_training_mazes_is_announced(
+    open_page: Callable[..., Visit], listed: list[dict[str, Any]]
+) -> None:
+    """Before the network starts: loops, and a start that is no dead end."""
+    paper = {"size": 9, "problems": ""}
+    index = [
+        {**each, **({"training": paper} if each["name"] == "mazes" else {})} for each in listed
+    ]
+    visit = open_page(replies={"**/index.json": {"json": index}}, reduced_motion="reduce")
+    visit.show(MAZES)
+    begin = "import('./js/mazes/maze.js').then(({ Maze }) => panel.begin(Maze.read(%r)))"
+
+    def notice(text: str) -> str:
+        visit.panel(MAZES, f"await {begin % text}")
+        assert visit.panel(MAZES, "[thinker.step, thinker.phase]") == [0, "paused"]
+        return visit.page.inner_text("[data-is=notice]") if visible() else ""
+
+    def visible() -> bool:
+        return visit.page.is_visible("[data-is=notice]")
+
+    tree = "S.#\n#..\nE.#"
+    assert notice(tree) == ""
+    corridor = "..#\nS#.\n..E"
+    assert notice(corridor).startswith("The start is no dead end")
+    assert notice(LOOP).startswith("This maze has a loop")
+    assert "no dead end" in notice(LOOP)
+    assert notice("S#.\n##.\nE..").startswith("Walls cut the end off")
+    visit.choose(MAZES, "mazes-2")  # the shipped one was trained on starts anywhere
+    assert notice(corridor) == ""
+    assert "no dead end" not in notice(LOOP)
+    visit.page.click("[data-bench=play]")
+    visit.settle(MAZES)
+    assert "Its answer is not right" in visit.words
+    assert visible()
+
+
+def test_the_size_of_the_training_mazes_is_drawn(visit: Visit) -> None:
+    visit.show(MAZES)
+    visit.choose(MAZES, "mazes-2")
+    about = visit.page.inner_text("#what")
+    assert about.startswith("622 numbers, trained on mazes of 9 × 9 (the dashed square)")
+    visit.settle(MAZES)
+    side, pixels = visit.page.evaluate(YELLOW)
+    assert len(pixels) > 50
+    for x, y in pixels:  # on the lower or the right side of 9 cells of 21
+        assert max(x, y) == pytest.approx(9 / 21 * side, abs=6)
+
+
+YELLOW = """() => {
+  const { canvas } = iterant.panels.mazes.board;
+  const { width, height } = canvas;
+  const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+  const found = [];
+  for (let at = 0; at < width * height; at += 1) {
+    const [red, green, blue] = data.slice(4 * at, 4 * at + 3);
+    const [x, y] = [at % width, Math.floor(at / width)];
+    if (red > 200 && green > 200 && blue < 100 && x > 20 && y > 20) found.push([x, y]);
+  }
+  return [width, found];
+}"""
+"""The width of the board and its yellow pixels, without those at the upper and left edges."""
 
 
 def test_the_keyboard(visit: Visit) -> None:

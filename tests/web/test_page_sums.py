@@ -51,6 +51,8 @@ def test_single_steps_move_one_bit(visit: Visit) -> None:
         now = visit.panel(SUMS, "[...thinker.prediction]")
         turned = [at for at in range(16) if now[at] != before[at]]
         assert turned == list(range(4, known))
+        # What is wrong is marked without being asked for.
+        assert visit.page.locator(".sum.wrong").count() == 16 - known
 
 
 def test_bits_by_arrow_keys_and_their_labels(visit: Visit) -> None:

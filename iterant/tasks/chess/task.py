@@ -66,6 +66,7 @@ from iterant.tasks.protocol import (
     every_position_right,
     problem_numbers,
     ranges,
+    task_text,
 )
 
 SAMPLE = Path(__file__).parent / "data" / "chess-sample"
@@ -130,6 +131,9 @@ class Chess:
 
     def __init__(self, data: str | Path | None = None) -> None:
         self.data = data
+
+    def __repr__(self) -> str:
+        return task_text("Chess", self.spec, data=self.data)
 
     @cached_property
     def puzzles(self) -> Puzzles:

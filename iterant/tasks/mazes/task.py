@@ -60,6 +60,7 @@ from iterant.tasks.protocol import (
     check_prediction,
     every_position_right,
     ranges,
+    task_text,
 )
 
 _SHORTENED = 2
@@ -100,11 +101,14 @@ class Mazes(BenchmarkTask):
         if data is not None and problems:
             raise TaskError("problems from files are of one kind; leave out problems, or data")
         super().__init__(data)
-        self.kind = parse_problems(problems)
+        self.problems, self.kind = problems, parse_problems(problems)
         if data is not None or self.kind.walls is not None:
             self.sizes = range(2, 4002)
             means = "a whole number of at least 2: squares per side"
             self.spec = replace(self.spec, size_means=means)
+
+    def __repr__(self) -> str:
+        return task_text("Mazes", self.spec, data=self.data, problems=self.problems)
 
     def with_problems(self, problems: str) -> Mazes:
         """The task with other mazes, ``start=any``; those of files stay as they are."""

@@ -54,7 +54,8 @@ export class Bench {
     this.#listening = new AbortController();
     this.panel = panel;
     this.thinker = panel.thinker;
-    this.thinker.speed = this.iterationsASecond;
+    this.speed.value = panel.speed;
+    this.#setSpeed();
     for (const event of EVENTS) {
       this.thinker.addEventListener(event, () => this.#on(event), { signal: this.#listening.signal });
     }
@@ -75,7 +76,9 @@ export class Bench {
     const words = speed === SOONER ? "as fast as it can" : `${count(speed, "iteration")} a second`;
     this.speedSaid.textContent = words;
     this.speed.setAttribute("aria-valuetext", words);
-    if (this.thinker) this.thinker.speed = speed;
+    if (!this.panel) return;
+    this.thinker.speed = speed;
+    this.panel.speed = this.speed.value; // each panel keeps its own
   }
 
   toggle() {
@@ -126,9 +129,9 @@ export class Bench {
     const when = thinker.disturbed ? `${since} after ${thinker.disturbed}` : `after ${since}`;
     const still = thinker.disturbed ? "It has not recovered" : "It has not found the answer";
     const words = {
-      true: `Its answer is right ${when}, and is not at rest yet.`,
+      true: `Its answer is right ${when}; it is not settled yet.`,
       false: `${still} ${when}; it thinks on.`,
-      null: `It has not come to rest ${when}; it thinks on.`,
+      null: `It has not settled ${when}; it thinks on.`,
     }[right];
     this.words.say(words);
   }
@@ -143,12 +146,13 @@ export class Bench {
   #settled() {
     const { thinker } = this;
     const { right, words } = this.panel.verdict();
-    const about = thinker.roughly ? "about " : "";
-    const found = `${about}${count(Math.max(0, thinker.found), "iteration")}`;
-    if (!thinker.disturbed) return `It settled: its answer came to rest after ${found}. ${words}`;
-    const when = `its answer came to rest ${found} after ${thinker.disturbed}.`;
+    const reached = `reached after ${thinker.roughly ? "about " : ""}${thinker.found.toLocaleString("en")}`;
+    if (!thinker.disturbed) {
+      return `Settled after ${count(thinker.step, "iteration")}: its answer, ${reached}, changes no more. ${words}`;
+    }
+    const when = `settled ${count(thinker.since, "iteration")} after ${thinker.disturbed}, with an answer ${reached}.`;
     if (right === false) return `It did not recover: ${when} ${words} Start again, and it begins anew.`;
-    return `${right ? "It recovered" : "It settled"}: ${when} ${words}`;
+    return `${right ? `It recovered: ${when}` : capital(when)} ${words}`;
   }
 
   draw() {

@@ -20,6 +20,9 @@ const choice = document.getElementById("networks");
 const panels = {}; // by task, once they were in front
 const opening = {}; // promises of them, from the first click on
 const networks = {}; // promises, by name
+let inFront = null; // the task in front
+let wanted = ""; // the problem of the address, until it is shown
+let addressing; // the timer that writes the address
 window.iterant = { panels }; // for tests, and for whoever looks behind the scenes
 
 function trouble(error) {
@@ -44,8 +47,47 @@ async function open() {
     front(task, listed, runtimes, bench).catch((error) => unopened(task, error)),
   );
   choice.addEventListener("change", () => exchange(choice.value, listed, runtimes, bench));
-  const asked = there.find((task) => location.hash === `#${task}`) ?? there[0];
-  tabs.show(document.getElementById(`tab-${asked}`));
+  document.getElementById("share").addEventListener("click", () => share(bench.panel));
+  const visit = () => {
+    const [task, problem] = addressed();
+    const known = there.includes(task);
+    wanted = known ? problem : "";
+    tabs.show(document.getElementById(`tab-${known ? task : there[0]}`));
+  };
+  window.addEventListener("hashchange", visit); // a link to another problem, or back
+  visit();
+  const { repository } = await fetchedJson("page.json").catch(() => ({}));
+  if (repository) document.getElementById("code").href = repository; // otherwise that of this page
+}
+
+// The address is #TASK, or #TASK/PROBLEM: a problem can be shared.
+function addressed() {
+  const [task, ...problem] = location.hash.slice(1).split("/");
+  try {
+    return [task, decodeURIComponent(problem.join("/"))];
+  } catch {
+    return [task, problem.join("/")]; // the panel says what is wrong with it
+  }
+}
+
+const addressOf = ({ task, problem }) => `#${task}/${problem}`;
+
+// Soon, because browsers refuse to write it a hundred times while a wall is drawn.
+function address(panel) {
+  clearTimeout(addressing);
+  addressing = setTimeout(() => inFront === panel.task && history.replaceState(null, "", addressOf(panel)), 300);
+}
+
+async function share(panel) {
+  if (!panel?.ready) return;
+  history.replaceState(null, "", addressOf(panel));
+  try {
+    await navigator.clipboard.writeText(location.href);
+    words.say("Copied: the link opens the page with this problem.");
+  } catch {
+    // Browsers give no clipboard to pages without https, except on this machine.
+    words.say("Copy the address of this page: it opens the page with this problem.");
+  }
 }
 
 async function listOfNetworks() {
@@ -61,7 +103,7 @@ function unopened(task, error) {
   loading.end();
   delete opening[task]; // asked for again, it is tried again
   if (!Object.keys(panels).length) return trouble(error);
-  if (location.hash === `#${task}`) words.say(`${error.message} Choose its tab again to try again.`);
+  if (inFront === task) words.say(`${error.message} Choose its tab again to try again.`);
 }
 
 // Each once, however often and quickly it is asked for; one that failed may be tried again.
@@ -77,7 +119,9 @@ function load({ name, bytes }, runtimes) {
 
 // Bring a task's panel to the front; its first network is loaded the first time.
 async function front(task, listed, runtimes, bench) {
-  history.replaceState(null, "", `#${task}`);
+  const problem = wanted;
+  [inFront, wanted] = [task, ""];
+  if (!problem) history.replaceState(null, "", panels[task]?.ready ? addressOf(panels[task]) : `#${task}`);
   const own = listed.filter((each) => each.task === task);
   choice.replaceChildren(
     ...own.map(({ name, parameters }) => new Option(`${name}, ${count(parameters, "parameter")}`, name)),
@@ -85,14 +129,26 @@ async function front(task, listed, runtimes, bench) {
   bench.rest();
   opening[task] ??= begin(task, own[0], runtimes);
   const panel = await opening[task];
-  if (location.hash !== `#${task}`) return; // another came to the front meanwhile
+  if (inFront !== task) return; // another came to the front meanwhile
   bench.attach(panel);
   tellNetwork(panel);
   panel.draw();
-  if (panel.begun) return;
+  if (panel.begun && !problem) return;
   panel.begun = true;
-  await panel.generate();
+  await show(panel, problem);
   panel.ready = true;
+}
+
+// The problem of the address, or a new one.
+async function show(panel, problem) {
+  if (!problem) return panel.generate();
+  try {
+    await panel.open(problem);
+  } catch (error) {
+    await panel.generate();
+    panel.thinker.pause(); // or the message would soon be replaced
+    words.say(`${error.message} Press Play for this one instead.`);
+  }
 }
 
 async function begin(task, about, runtimes) {
@@ -100,6 +156,8 @@ async function begin(task, about, runtimes) {
   // Who asked for less motion sees it think when they press Play.
   if (matchMedia("(prefers-reduced-motion: reduce)").matches) thinker.phase = "paused";
   const panel = new PANELS[task](document.getElementById(`panel-${task}`), thinker, words);
+  Object.assign(panel, { task, training: about.training });
+  for (const event of ["begun", "disturbed"]) thinker.addEventListener(event, () => address(panel));
   follow(panel, about);
   panels[task] = panel;
   return panel;
@@ -118,6 +176,7 @@ async function exchange(name, listed, runtimes, bench) {
     words.say(`${error.message} ${panel.network} thinks on.`);
     return;
   }
+  panel.training = about.training;
   await panel.thinker.use(network);
   follow(panel, about);
   if (bench.panel !== panel) return; // another came to the front meanwhile
@@ -136,8 +195,13 @@ function follow(panel, about) {
   });
 }
 
-function tellNetwork({ network, thinker, trainedOn }) {
+function tellNetwork({ network, task, thinker, training, trainedOn }) {
   choice.value = network;
+  const { problems, shown } = (training && PANELS[task].trainedOn(training, trainedOn)) ?? {};
+  const main = document.createElement("strong");
+  main.textContent = count(thinker.network.about.parameters, "number") + (problems ? `, trained on ${problems}` : "");
+  const rest = `${problems ? shown : ""}. ${PANELS[task].harder}`;
+  document.getElementById("what").replaceChildren(main, rest);
   const told = document.getElementById("computed");
   told.textContent = computed(thinker.network, trainedOn);
   told.title = thinker.network.fellBack?.reason ?? "";

@@ -50,7 +50,9 @@ export class Settling {
 
   see(step, changes, features, prediction) {
     const cycle = this.#cycle(step, features, prediction);
-    this.#path = [...this.#path, ...changes.map(({ largest }) => largest)].slice(-WINDOW);
+    // As in the package, the first change is not counted: it is the way from the initial state.
+    const counted = step - changes.length === this.#first ? changes.slice(1) : changes;
+    this.#path = [...this.#path, ...counted.map(({ largest }) => largest)].slice(-WINDOW);
     const largest = this.#path.reduce((sum, change) => sum + change, 0);
     const rest = this.#path.length === WINDOW && within({ largest, scale: changes.at(-1).scale });
     return rest || cycle;
@@ -71,7 +73,7 @@ export class Settling {
     if (age < WINDOW) return false;
     this.#prediction ??= prediction;
     if (!this.#prediction.every((value, at) => value === prediction[at])) this.#period = -1;
-    if (this.#period > 0 && age < 2 * WINDOW) return false;
+    if (age === WINDOW ? this.#period > 0 : age < 2 * WINDOW) return false;
     [this.#anchor, this.#next] = [null, step + Math.max(1, Math.floor((step - this.#first) / 4))];
     return this.#period > 0;
   }

@@ -3,14 +3,20 @@
 import { capital } from "../words.js";
 import { positionsOf, twoBest } from "../readout.js";
 import { Growth } from "./growth.js";
-import { placeOf, Position } from "./position.js";
-import { POSITIONS } from "./positions.js";
+import { Pieces } from "./pieces.js";
+import { placeOf, Position, squareName } from "./position.js";
+import { FIRST, POSITIONS } from "./positions.js";
 
 const SIGNS = { k: "♚", q: "♛", b: "♝", n: "♞", r: "♜", p: "♟" };
 const AS_TEXT = "\ufe0e"; // or some phones draw a pawn as a coloured picture
+const KEYS = "Arrow keys move over its squares; Space takes a piece and puts it down.";
+const CURVES = 6; // squares whose probabilities are drawn
 const INKS = ["--accent", "--end"]; // of the best square and the second
 
 export class ChessPanel {
+  answers = [];
+  speed = 30; // of the slider, to begin with: its answers change within the first ten iterations
+
   constructor(element, thinker, words) {
     Object.assign(this, { element, thinker, words });
     const find = (name) => element.querySelector(`[data-is=${name}]`);
@@ -24,6 +30,7 @@ export class ChessPanel {
     this.choice.append(
       ...POSITIONS.map(({ rating }, at) => new Option(`Puzzle ${at + 1}, rated ${rating}`, at)),
     );
+    this.choice.value = FIRST;
     this.choice.addEventListener("change", () => this.generate(Number(this.choice.value)));
     this.truth.addEventListener("change", () => this.#tellTruth());
     find("swap").addEventListener("click", () => this.swap());
@@ -32,13 +39,72 @@ export class ChessPanel {
       this.set(this.fen.value);
     });
     this.fen.addEventListener("input", () => this.fen.removeAttribute("aria-invalid"));
-    this.squares = Array.from({ length: 64 }, () => document.createElement("span"));
+    this.squares = Array.from({ length: 64 }, () => {
+      const square = document.createElement("span");
+      square.append(document.createElement("span")); // the piece
+      return square;
+    });
     this.board.replaceChildren(...this.squares);
-    thinker.addEventListener("begun", () => this.growth.clear());
+    this.pieces = new Pieces(this.board, this.squares, {
+      isPiece: (shown) => this.position?.board[this.#place(shown)],
+      move: (from, to) => this.movePiece(this.#place(from), this.#place(to)),
+      look: (shown) => words.say(this.#onSquare(this.#place(shown))),
+    });
+    thinker.addEventListener("begun", () => {
+      this.growth.clear();
+      this.answers = [];
+    });
     thinker.addEventListener("thought", () => {
       this.growth.take(thinker.step, thinker.likelihood);
+      // The squares of the latest answers, the current ones last.
+      if (thinker.step) this.answers = [...this.answers.filter((at) => !this.best.includes(at)), ...this.best].slice(-CURVES);
       this.draw();
     });
+  }
+
+  // What the network was trained on, as words about it.
+  static trainedOn(training, card) {
+    return { problems: /^.*?(\)|(?=, )|$)/.exec(card ?? "")[0], shown: "" }; // the first clause
+  }
+
+  static harder = "It fails more often on harder ones.";
+
+  // The problem as a part of the page's address, and back.
+  get problem() {
+    return this.fen.value.replaceAll(" ", "_");
+  }
+
+  open(problem) {
+    const fen = problem.replaceAll("_", " ");
+    const at = POSITIONS.findIndex((each) => each.fen === fen);
+    this.choice.selectedIndex = at; // -1: none of them
+    if (at >= 0) return this.generate(at);
+    return this.begin(Position.read(fen), { fen });
+  }
+
+  // The mover sits at the bottom: for Black the board is turned, files and ranks.
+  #place(shown) {
+    return this.position.black ? 63 - shown : shown;
+  }
+
+  #onSquare(place) {
+    if (!this.position.board[place]) return `${squareName(place)}: empty.`;
+    return `${capital(this.position.piece(place))}.`;
+  }
+
+  // A piece to another square, by the rules or not; the features stay.
+  movePiece(from, to) {
+    const piece = this.position.piece(from);
+    let position;
+    try {
+      position = this.position.moved(from, to);
+    } catch (error) {
+      this.words.say(`With ${piece} on ${squareName(to)} instead: ${error.message}`);
+      return null;
+    }
+    this.choice.selectedIndex = -1;
+    this.#show(position, position.fen, null);
+    return this.thinker.change(position.planes(), `${piece} was moved to ${squareName(to)}`);
   }
 
   generate(at = Number(this.choice.value)) {
@@ -102,12 +168,14 @@ export class ChessPanel {
     const [likely, best] = [thinker.likelihood, this.best];
     const wanted = this.truth.checked ? this.wanted : [];
     this.squares.forEach((square, shown) => {
-      // The mover sits at the bottom: for Black the board is turned, files and ranks.
-      const place = position.black ? 63 - shown : shown;
+      const place = this.#place(shown);
       const [at, sign] = [position.place(place), position.board[place]];
       const name = position.name(at);
-      square.textContent = sign ? SIGNS[sign.toLowerCase()] + AS_TEXT : "";
+      square.firstChild.textContent = sign ? SIGNS[sign.toLowerCase()] + AS_TEXT : "";
       square.className = `square ${(Math.floor(place / 8) + place) % 2 ? "dark" : "light"}`;
+      square.classList.toggle("piece", sign !== "");
+      square.classList.toggle("held", shown === this.pieces.held);
+      square.classList.toggle("at", shown === this.pieces.cursor);
       square.classList.toggle("black", sign !== "" && sign === sign.toLowerCase());
       square.classList.toggle("first", best[0] === at);
       square.classList.toggle("second", best[1] === at);
@@ -117,7 +185,9 @@ export class ChessPanel {
       square.dataset.rank = shown % 8 === 0 ? name[1] : "";
     });
     this.#tell(best, likely);
+    const before = this.answers.filter((at) => !best.includes(at) && !wanted.includes(at));
     this.growth.draw(thinker.marks, [
+      ...before.map((at) => ({ at, name: position.name(at), ink: "--quiet" })),
       ...wanted.map((at) => ({ at, name: position.name(at), ink: "--truth", dashed: true })),
       ...best.map((at, index) => ({ at, name: position.name(at), ink: INKS[index] })),
     ]);
@@ -137,7 +207,7 @@ export class ChessPanel {
     });
     this.scores.replaceChildren(...rows);
     this.said.textContent = this.#sentence();
-    this.board.setAttribute("aria-label", `Chess board, ${this.position.mover} to move. ${this.#sentence()}`);
+    this.board.setAttribute("aria-label", `Chess board, ${this.position.mover} to move. ${this.#sentence()} ${KEYS}`);
   }
 
   // The two squares as a move, in words.

@@ -3,6 +3,7 @@
 //     const position = Position.read("6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1");
 //     position.planes();              // the mover's K Q B N R P, then the other side's
 //     position.move([3, 59]);         // what two places of the planes are as a move, in words
+//     position.moved(59, 51).fen;     // with a piece on another square, by the rules or not
 //
 // Row 7 of the planes is the mover's own back rank, for either colour; columns are files a to h.
 
@@ -37,6 +38,31 @@ export class Position {
       throw new Error(`${mover} is ${end}: there is no move to find.`);
     }
     return position;
+  }
+
+  get fen() {
+    const ranks = [];
+    for (let at = 0; at < 64; at += 8) {
+      const signs = this.board.slice(at, at + 8).map((sign) => sign || " ").join("");
+      ranks.push(signs.replace(/ +/g, (empty) => empty.length));
+    }
+    const passing = this.passing === null ? "-" : squareName(this.passing);
+    return `${ranks.join("/")} ${this.black ? "b" : "w"} ${this.castling || "-"} ${passing}`;
+  }
+
+  // The same side to move, with a piece on another square; what stood there is taken away.
+  moved(from, to) {
+    const board = [...this.board];
+    [board[to], board[from]] = [board[from], ""];
+    const castling = [...this.castling].filter((right) => mayCastle(right, board)).join("");
+    return Position.read(new Position(board, this.black, castling).fen); // it may be impossible
+  }
+
+  // "the white rook on d1", from a place of the board.
+  piece(place) {
+    const sign = this.board[place];
+    const colour = isOf(sign, true) ? "black" : "white";
+    return `the ${colour} ${PIECES[sign.toLowerCase()]} on ${squareName(place)}`;
   }
 
   get mover() {
@@ -98,13 +124,17 @@ export const placeOf = (name) => (8 - Number(name[1])) * 8 + "abcdefgh".indexOf(
 
 const HOMES = { K: [60, 63], Q: [60, 56], k: [4, 7], q: [4, 0] }; // of king and rook
 
+function mayCastle(right, board) {
+  const [king, rook] = right === right.toUpperCase() ? "KR" : "kr";
+  const [at, corner] = HOMES[right];
+  return board[at] === king && board[corner] === rook;
+}
+
 function rights(text, board) {
   if (text === "-") return "";
   if (!/^[KQkq]{1,4}$/.test(text)) throw new Error(`Castling is - or some of KQkq, not "${text}".`);
   for (const right of text) {
-    const [king, rook] = right === right.toUpperCase() ? "KR" : "kr";
-    const [at, corner] = HOMES[right];
-    if (board[at] === king && board[corner] === rook) continue;
+    if (mayCastle(right, board)) continue;
     throw new Error(`Castling ${right} needs a king and a rook that have not moved; write - instead.`);
   }
   return text;
@@ -117,7 +147,7 @@ function passed(text, side) {
   throw new Error(`The fourth field is - or a square on rank ${rank} that a pawn passed, not "${text}".`);
 }
 
-const squareName = (place) => "abcdefgh"[place % 8] + (8 - Math.floor(place / 8));
+export const squareName = (place) => "abcdefgh"[place % 8] + (8 - Math.floor(place / 8));
 
 function readBoard(placement) {
   const ranks = placement.split("/");

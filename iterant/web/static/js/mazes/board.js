@@ -30,8 +30,9 @@ export class Board {
     canvas.addEventListener("blur", () => this.draw());
   }
 
-  show(maze, likely, said, truth) {
-    Object.assign(this, { maze, likely, said, truth });
+  // `trained`: squares a side of the mazes that the network was trained on, if known.
+  show(maze, likely, said, truth, trained) {
+    Object.assign(this, { maze, likely, said, truth, trained });
     this.draw();
   }
 
@@ -46,6 +47,7 @@ export class Board {
     const side = width / maze.width;
     if (this.truth) this.#dots(context, side);
     this.#ends(context, side);
+    if (this.trained <= maze.width) this.#outline(context, side * this.trained);
     if (document.activeElement === this.canvas && this.cursor !== null) {
       const [row, column] = this.#place(this.cursor);
       context.strokeStyle = ink("--focus");
@@ -65,6 +67,17 @@ export class Board {
       if (code !== FREE || !said) return plain[code];
       return said[square] ? plain[4] : guess[Math.min(255, Math.round(510 * likely[square]))];
     });
+  }
+
+  // A dashed square in the corner; dark at both sides of the dashes, to be seen on free squares too.
+  #outline(context, side) {
+    context.setLineDash([9, 6]);
+    for (const [colour, width] of [["--on-trained", 6], ["--trained", 3]]) {
+      context.strokeStyle = ink(colour);
+      context.lineWidth = width;
+      context.strokeRect(3, 3, side - 3, side - 3);
+    }
+    context.setLineDash([]);
   }
 
   #ends(context, side) {

@@ -30,5 +30,5 @@ export function verdict(maze, said) {
     wrong: "Its answer is not right.",
     none: "Walls cut the end off from the start: there is no way, whatever it draws.",
   }[found];
-  return { right: found === "none" ? null : found !== "wrong", words };
+  return { right: found === "none" ? null : found === "right", words };
 }

@@ -4,12 +4,21 @@
 //     maze.image();               // { data, dims: [1, 3, 48, 48] }, what the network reads
 //     maze.way();                 // squares from start to end, or [] where there is no way
 //     maze.text();                // "#" walls, "." free, S and E: what iterant solve reads
+//     Maze.linked(maze.link);     // as a part of the page's address
 
 export const [WALL, FREE, START, END] = [0, 1, 2, 3];
 
 const BORDER = 3; // pixels of wall around; a square is two by two pixels
 const COLOURS = [[0, 0, 0], [1, 1, 1], [0, 1, 0], [1, 0, 0]];
 const SIGNS = "#.SE";
+
+const decoded = (text) => {
+  try {
+    return Uint8Array.from(atob(text.replaceAll("-", "+").replaceAll("_", "/")), (sign) => sign.charCodeAt(0));
+  } catch {
+    return null; // base64 of no whole number of bytes
+  }
+};
 
 export class Maze {
   constructor(height, width, squares) {
@@ -52,6 +61,30 @@ export class Maze {
     const lines = text.trim().split("\n");
     const squares = Uint8Array.from(lines.join(""), (sign) => SIGNS.indexOf(sign));
     return new Maze(lines.length, lines[0].length, squares);
+  }
+
+  // SIZE/WALLS/START/END: a bit a square in base64, with the two signs that addresses allow.
+  get link() {
+    const bytes = new Uint8Array(Math.ceil(this.squares.length / 8));
+    this.squares.forEach((code, square) => {
+      if (code === WALL) bytes[square >> 3] |= 1 << (square & 7);
+    });
+    const walls = btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+    return [this.width, walls, this.start, this.end].join("/");
+  }
+
+  static linked(text) {
+    const [, side, walls, ...ends] = /^(\d+)\/([\w-]+)\/(\d+)\/(\d+)$/.exec(text) ?? [];
+    const [size, start, end] = [side, ...ends].map(Number);
+    const count = size ** 2;
+    const bytes = walls && decoded(walls);
+    const odd = size % 2 === 1 && size >= 3 && size <= 101; // what the page makes itself
+    if (!odd || bytes?.length !== Math.ceil(count / 8) || start === end || Math.max(start, end) >= count) {
+      throw new Error("The address holds no maze that this page can show; perhaps a part of it is missing.");
+    }
+    const squares = Uint8Array.from({ length: count }, (_, at) => ((bytes[at >> 3] >> (at & 7)) & 1 ? WALL : FREE));
+    [squares[start], squares[end]] = [START, END];
+    return new Maze(size, size, squares);
   }
 
   text() {
@@ -110,6 +143,23 @@ export class Maze {
     const squares = [this.start];
     while (squares.at(-1) !== this.end) squares.push(towards.get(squares.at(-1)));
     return squares;
+  }
+
+  // The squares beside one that are no walls.
+  exits = (square) => this.neighbours(square).filter((next) => this.squares[next] !== WALL);
+
+  // Whether some square can be reached from the start by two ways: there are more doors between the
+  // squares that can be reached than a tree has.
+  get loops() {
+    const reached = new Set([this.start]);
+    let doors = 0;
+    for (const square of reached) {
+      for (const next of this.exits(square)) {
+        doors += 0.5; // each is seen from both sides
+        reached.add(next);
+      }
+    }
+    return doors > reached.size - 1;
   }
 
   get pixels() {

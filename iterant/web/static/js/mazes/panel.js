@@ -7,21 +7,23 @@ import { verdict } from "./judge.js";
 import { Maze, START, WALL } from "./maze.js";
 
 export class MazePanel {
+  speed = 59; // of the slider, to begin with
+
   constructor(element, thinker, words) {
     Object.assign(this, { element, thinker, words });
     const find = (name) => element.querySelector(`[data-is=${name}]`);
     this.size = find("size");
     this.truth = find("truth");
+    this.notice = find("notice");
     this.board = new Board(find("board"), {
       paint: (squares, code) => this.paint(squares, code),
       drag: (code, square) => this.drag(code, square),
       tell: (sentence) => words.say(sentence),
     });
-    const said = find("size-said");
-    const tellSize = () => (said.textContent = `${this.size.value} × ${this.size.value}`);
-    this.size.addEventListener("input", tellSize);
+    this.sizeSaid = find("size-said");
+    this.size.addEventListener("input", () => this.#tellSize());
     this.size.addEventListener("change", () => this.generate());
-    tellSize();
+    this.#tellSize();
     find("generate").addEventListener("click", () => this.generate());
     find("swap").addEventListener("click", () => this.swap());
     this.truth.addEventListener("change", () => {
@@ -32,6 +34,18 @@ export class MazePanel {
       }
     });
     thinker.addEventListener("thought", () => this.draw());
+    for (const event of ["begun", "disturbed"]) thinker.addEventListener(event, () => this.#warn());
+  }
+
+  // What the network was trained on, as words about it.
+  static trainedOn({ size }) {
+    return { problems: `mazes of ${size} × ${size}`, shown: " (the dashed square)" };
+  }
+
+  static harder = "Larger mazes take more iterations.";
+
+  #tellSize() {
+    this.sizeSaid.textContent = `${this.size.value} × ${this.size.value}`;
   }
 
   // Always an odd number from 3 to 101.
@@ -41,6 +55,18 @@ export class MazePanel {
 
   generate(seed = freshSeed()) {
     return this.begin(Maze.carved(this.wantedSize, seeded(seed)));
+  }
+
+  // The problem as a part of the page's address, and back.
+  get problem() {
+    return this.maze.link;
+  }
+
+  open(problem) {
+    const maze = Maze.linked(problem);
+    this.size.value = maze.width;
+    this.#tellSize();
+    return this.begin(maze);
   }
 
   begin(maze) {
@@ -79,7 +105,25 @@ export class MazePanel {
     const fits = maze && String(thinker.inputs?.dims.slice(2)) === String(maze.pixels);
     if (!fits) return;
     const likely = maze.perSquare(thinker.likelihood);
-    this.board.show(maze, likely, this.said, this.truth.checked ? maze.way() : null);
+    this.board.show(maze, likely, this.said, this.truth.checked ? maze.way() : null, this.training?.size);
+  }
+
+  // Say where the maze is unlike those that the network was trained on, before it starts.
+  #warn() {
+    const { maze, training } = this;
+    const kind = training?.problems.split(",") ?? null; // of --problems; null: not known
+    const hasLoops = kind?.some((each) => /^(p|walls)=/.test(each));
+    const anyStart = kind?.includes("start=any");
+    const warnings = [
+      !maze.way().length && "Walls cut the end off from the start: there is no way to find.",
+      kind && !hasLoops && maze.loops &&
+        "This maze has a loop, and the network was trained on mazes without loops: it will probably mark all ways round, not only the shortest.",
+      kind && !anyStart && maze.exits(maze.start).length !== 1 &&
+        "The start is no dead end, as it is in all mazes that the network was trained on: it may fail.",
+    ].filter(Boolean);
+    const words = warnings.join(" ");
+    if (this.notice.textContent !== words) this.notice.textContent = words;
+    this.notice.hidden = !words;
   }
 
   verdict() {

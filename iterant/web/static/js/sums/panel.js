@@ -4,17 +4,17 @@ import { freshSeed, seeded } from "../random.js";
 import { count } from "../words.js";
 
 export class SumsPanel {
+  speed = 59; // of the slider, to begin with
+
   constructor(element, thinker, words) {
     Object.assign(this, { element, thinker, words });
     const find = (name) => element.querySelector(`[data-is=${name}]`);
     this.strip = find("strip");
     this.length = find("length");
     this.truth = find("truth");
-    const said = find("length-said");
-    const tell = () => (said.textContent = `${this.length.value} bits`);
-    this.length.addEventListener("input", tell);
+    this.lengthSaid = find("length-said");
+    this.length.addEventListener("input", () => this.#tellLength(this.length.value));
     this.length.addEventListener("change", () => this.generate());
-    tell();
     find("generate").addEventListener("click", () => this.generate());
     find("swap").addEventListener("click", () => this.swap());
     this.truth.addEventListener("change", () => this.draw());
@@ -26,6 +26,30 @@ export class SumsPanel {
     thinker.addEventListener("thought", () => this.draw());
   }
 
+  // What the network was trained on, as words about it.
+  static trainedOn({ size }) {
+    return { problems: `strings of ${size} bits`, shown: "" };
+  }
+
+  static harder = "Longer strings take more iterations.";
+
+  #tellLength(bits) {
+    this.lengthSaid.textContent = `${bits} bits`;
+  }
+
+  // The problem as a part of the page's address, and back.
+  get problem() {
+    return this.bits.join("");
+  }
+
+  open(problem) {
+    if (!/^[01]{8,512}$/.test(problem)) {
+      throw new Error("The address holds no bits that this page can show: it takes 8 to 512, each 0 or 1.");
+    }
+    this.length.value = problem.length;
+    return this.begin([...problem].map(Number));
+  }
+
   generate(seed = freshSeed()) {
     const random = seeded(seed);
     return this.begin(Array.from({ length: Number(this.length.value) }, () => random.below(2)));
@@ -33,6 +57,7 @@ export class SumsPanel {
 
   begin(bits) {
     this.bits = bits;
+    this.#tellLength(bits.length);
     this.#build();
     this.words.say(`${count(bits.length, "new bit")}. It begins from the start${this.thinker.waits}.`);
     return this.thinker.begin(this.inputs);
