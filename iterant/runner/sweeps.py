@@ -37,6 +37,7 @@ from iterant.runner.plan import Plan, PlannedRun, parse_seeds, read_plan
 from iterant.runner.slurm import Cluster
 from iterant.runner.worker import Launch, Say, capacity, run_local
 from iterant.tasks.protocol import Task
+from iterant.threads import number_is_chosen
 from iterant.training.loop import Signals
 from iterant.training.recipe import RECIPES, Recipe
 from iterant.training.recipe import recipe as named_recipe
@@ -44,10 +45,11 @@ from iterant.training.run import (
     find_task,
     recipe_for,
     task_and_recipe,
-    threads_are_chosen,
+    threads_for,
     threads_of,
 )
 from iterant.training.run import plan as check_recipe
+from iterant.training.trainer import build_network
 
 _MOST_CURVES = 12
 """Curves in one picture, at most."""
@@ -182,7 +184,7 @@ def train_seeds(
             raise RunError(f"there is no run {paths[seeds[0]]} to continue; see: iterant runs")
         # Seeds that are missing get the task and recipe of those that exist.
         started = RunFolder.open(existing[0])
-        config, threads = started.config, None if threads_are_chosen() else threads_of(started)
+        config, threads = started.config, None if number_is_chosen() else threads_of(started)
         name, data = config["task"], data or config.get("data")
         if task not in (None, name):
             raise RunError(f"{existing[0]} is a run of {name}, not of {task}; leave {task} out")
@@ -196,7 +198,8 @@ def train_seeds(
     plan = Plan(base.name, runs, data=None if data is None else str(data), options=options or {},
                 beside=True)  # fmt: skip
     # A run equals one of `iterant train` bit for bit only with as many threads.
-    launch = Launch(threads=threads or torch.get_num_threads(), device=device)
+    threads = threads or threads_for(build_network(full_recipe, task_object.spec, 0)[0])
+    launch = Launch(threads=threads, device=device)
     if at_once is None:
         at_once = _RUNS_PER_GPU if registry.device(device).type == "cuda" else 1
     return sweep(plan, out=base, launch=launch, at_once=at_once, time_limit=time_limit,

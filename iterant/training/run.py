@@ -25,9 +25,11 @@ from iterant.io import RunFolder, code_version
 from iterant.io.checkpoint import NET, SMALLEST_SHARD_MB
 from iterant.io.files import quoted
 from iterant.nets import Net, build, parameter_count
+from iterant.nets.fast.sparse_training import can_unroll_cells
 from iterant.nets.protocol import shape_faults
 from iterant.rng import check_seed
 from iterant.tasks.protocol import Task, with_problems
+from iterant.threads import free_cores, is_busy, number_is_chosen, waiting_is_chosen
 from iterant.training.data import TrainingSet, split_sizes
 from iterant.training.distributed import ProcessGroup
 from iterant.training.logging import Reporter
@@ -126,11 +128,21 @@ def train(
             if trust and isinstance(recipe, Recipe):
                 registry.allow(recipe.net)
             task, recipe, network, config = _prepare_new(task, recipe, changes, seed, start, data)
+            if torch_device.type == "cpu" and (threads := threads_for(network)) != threads_before:
+                torch.set_num_threads(threads)
+                if not can_unroll_cells(network):
+                    reporter.note(
+                        f"other programs use this machine: training with "
+                        f"{counted(threads, 'thread')}; OMP_NUM_THREADS sets another number"
+                    )
         task = with_problems(task, recipe.problems)
         processes.check(recipe.batch)
         trainer = Trainer(network, recipe, torch_device, processes)
         if start is not None:
             start_from(trainer, Path(start))
+        if source is None:
+            for note in recipe.notes:
+                reporter.note(f"note: {note}")
         problems = TrainingSet.of(task, recipe, torch_device)
         folder = (source or RunFolder.create(path, config)) if first_process else None
         if drop_pool and source is None and recipe.objective == "pool":
@@ -224,9 +236,20 @@ def threads_of(run: RunFolder) -> int | None:
     return threads if isinstance(threads, int) and 0 < threads <= _MOST_THREADS else None
 
 
-def threads_are_chosen() -> bool:
-    """Whether the user chose the number of threads by an environment variable."""
-    return any(os.environ.get(name) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"))
+def threads_for(net: Net) -> int:
+    """The number of CPU threads for a new run; one that an environment variable sets is kept.
+
+    Training a local rule is many operations on small tensors, for which one thread is fastest. If
+    torch was imported before iterant on a busy machine, threads spin while they wait: then there
+    are no more than free cores.
+    """
+    threads = torch.get_num_threads()
+    if number_is_chosen():
+        return threads
+    if can_unroll_cells(net):
+        return 1
+    spinning = is_busy() and not waiting_is_chosen()
+    return min(threads, free_cores()) if spinning else threads
 
 
 def _use_threads(threads: int | None, reporter: Reporter) -> None:
@@ -234,7 +257,7 @@ def _use_threads(threads: int | None, reporter: Reporter) -> None:
     now = torch.get_num_threads()
     if threads is None or threads == now:
         return
-    if threads_are_chosen():
+    if number_is_chosen():
         reporter.note(
             f"this run was started with {counted(threads, 'thread')}, and OMP_NUM_THREADS or "
             f"MKL_NUM_THREADS sets {now}: it continues, but may not equal an uninterrupted run "
