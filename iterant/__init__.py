@@ -18,8 +18,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from iterant.threads import choose_waiting
-
 if TYPE_CHECKING:
     from iterant import errors as errors
     from iterant.analysis.studies import analyze as analyze
@@ -50,7 +48,8 @@ _WHERE = {
 
 __all__ = ["__version__", *_WHERE]
 
-choose_waiting()  # before any module of ours imports torch
+# Before any module of ours imports torch.
+importlib.import_module("iterant.threads").choose_waiting()
 
 
 def __getattr__(name: str) -> object:

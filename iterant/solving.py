@@ -24,6 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from iterant import registry
 from iterant.engine import Thought, begin, check_count, think
 from iterant.errors import NetError, UsageError
 from iterant.formatting import counted
@@ -38,6 +39,7 @@ from iterant.nets.protocol import (
     keep_samples,
     like,
     needs_of,
+    on_device,
     readout_of,
 )
 from iterant.tasks.protocol import (
@@ -84,6 +86,11 @@ class Answer:
         settled = [reason == SETTLED for reason in self.stopped_by]
         return torch.tensor(settled, dtype=torch.bool, device=self.steps.device)
 
+    def to(self, device: torch.device | str) -> Answer:
+        """The same answers on another device."""
+        tensors = (self.prediction, self.steps, self.answered_at)
+        return Answer(*(tensor.to(device) for tensor in tensors), self.stopped_by)
+
     def __repr__(self) -> str:
         """The number settled and their iterations, in one line."""
         least, most = int(self.steps.min()), int(self.steps.max())
@@ -129,6 +136,7 @@ def solve(
     *,
     max_steps: int = 1000,
     rule: Rule | None = None,
+    device: str | torch.device | None = None,
     callback: Callable[[Iteration], None] | None = None,
 ) -> Answer:
     """Iterate on every problem until the rule is met or ``max_steps`` iterations are done.
@@ -143,8 +151,13 @@ def solve(
     default rule is `Resting`: a sample stops when it is settled, that is when its state is at rest
     or in a cycle that keeps its answer. Where ``max_steps`` ends before that, ``settled`` is False.
     Networks of fixed depth run all their layers, or ``max_steps`` of them, and are never settled.
-    ``callback`` is called with every `Iteration`.
+    ``device`` is where to compute, on a copy of the network if that is elsewhere (None: where the
+    network is); the answer is on the device of the inputs. ``callback`` is called with every
+    `Iteration`.
     """
+    home = inputs.device if isinstance(inputs, Tensor) else None
+    if device is not None and home is not None:
+        net, inputs = on_device(net, device), inputs.to(registry.device(device))
     check_inputs(net, inputs)
     budget, depth = check_count("max_steps", max_steps, least=1), depth_of(net)
     budget = budget if depth is None else min(budget, depth)
@@ -159,7 +172,8 @@ def solve(
                 callback(iteration)
             if iteration.any_leaving:
                 answers.put(iteration)
-    return answers.answer(net, rule)
+    answer = answers.answer(net, rule)
+    return answer if home in (None, inputs.device) else answer.to(home)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from iterant.analysis.interventions import Trial, cases, recover, run_cases, tra
 from iterant.analysis.report import Outcome, Report, Result, Skipped, Subject, text
 from iterant.draw.plots import Plot, Trace
 from iterant.engine import last
-from iterant.errors import TaskError, UnknownName, UsageError
+from iterant.errors import TaskError, UnknownName, UsageError, argument
 from iterant.evaluation import is_finite, wilson
 from iterant.evaluation.evaluator import budget_of
 from iterant.io import read_weights
@@ -50,7 +50,7 @@ def subject_of(
     source: SubjectLike,
     *,
     task: Task | str | None = None,
-    device: str = "cpu",
+    device: str | torch.device = "cpu",
     data: str | os.PathLike[str] | None = None,
     problems: str = "",
     trust: bool = False,
@@ -78,7 +78,7 @@ def subject_of(
     if name is None:
         raise UsageError(
             f"{label} does not say which task it was trained on; "
-            f"name it: --task {' or '.join(registry.known('task'))}"
+            f"name it: {' or '.join(argument('task', each) for each in registry.known('task'))}"
         )
     if task is None or isinstance(task, str):
         with registry.names_of_file(folder, config, trust=trust):
@@ -219,7 +219,7 @@ def analyze(
     after: int | None = None,
     seed: int = 1,
     task: Task | str | None = None,
-    device: str = "cpu",
+    device: str | torch.device = "cpu",
     data: str | os.PathLike[str] | None = None,
     problems: str = "",
     tolerance: float = 1e-3,

@@ -27,7 +27,7 @@ from iterant.errors import UsageError
 from iterant.formatting import counted
 from iterant.halting import Fixed, MostConfident, Resting, Rule, StableAnswer
 from iterant.nets.fast import accelerate, threads
-from iterant.nets.protocol import Net, depth_of, like
+from iterant.nets.protocol import Net, depth_of, like, on_device
 from iterant.solving import AnswerBuffer, Iteration, check_fits, iterate
 from iterant.tasks.protocol import Batch, Size, Task, offers
 
@@ -231,6 +231,7 @@ def evaluate(
     max_steps: int | None = None,
     rule: Rule | None = None,
     portion: int | None = None,
+    device: str | torch.device | None = None,
     progress: Progress | None = None,
 ) -> Curve:
     """Accuracy after each of ``max_steps`` iterations on fresh problems of one size.
@@ -241,8 +242,10 @@ def evaluate(
 
     ``max_steps=None``: 1,000 iterations, or the depth of a feed-forward network. With a rule,
     problems that are done leave the batch. ``portion``: problems in a batch, if memory is short.
+    ``device``: where to compute, on a copy of the network if that is elsewhere.
     """
     check_fits(net, task)
+    net = on_device(net, device)
     steps = budget_of(net, max_steps)
     batch = task.sample(count, size=size, seed=seed)
     return evaluate_batch(

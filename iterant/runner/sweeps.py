@@ -26,7 +26,7 @@ import torch
 
 from iterant import registry
 from iterant.draw.plots import save_curves
-from iterant.errors import RunError, UsageError
+from iterant.errors import RunError, UsageError, argument
 from iterant.evaluation import Curve
 from iterant.formatting import counted, duration, seconds
 from iterant.io import RunFolder, write_atomic, write_result
@@ -93,7 +93,7 @@ def sweep(
     launch, cluster = launch or Launch(), cluster or Cluster()
     limit = None if time_limit is None else seconds(time_limit)
     if launch.nodes > 1 and on == "local":
-        raise UsageError("this machine is one node; give --nodes with --on slurm")
+        raise UsageError(f"this machine is one node; several need {argument('on', 'slurm')}")
     if results is not None:
         check_writable_folder(results)
     path = Path("runs") / plan.name if out is None else Path(out)
@@ -161,7 +161,7 @@ def train_seeds(
     if trust and isinstance(recipe, Recipe):
         registry.allow(recipe.net)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise UsageError("several processes train one seed together; give --seed, not --seeds")
+        raise UsageError("several processes train one seed together; give one seed, not several")
     if (out is None) == (resume is None):
         raise UsageError("give either out= (new runs) or resume= (runs to continue)")
     base = Path(str(out or resume))
@@ -170,8 +170,9 @@ def train_seeds(
         for seed, path in paths.items():
             if check_writable_folder(path).exists() and any(path.iterdir()):
                 raise RunError(
-                    f"{path} for seed {seed} exists already; choose another --out, or "
-                    f"continue all of them: --resume {base} --seeds {min(seeds)}-{max(seeds)}"
+                    f"{path} for seed {seed} exists already; choose another {argument('out')}, or "
+                    f"continue all of them: {argument('resume', base)} "
+                    f"{argument('seeds', f'{min(seeds)}-{max(seeds)}')}"
                 )
         threads = None
         name, task_object = find_task(task, data)
@@ -211,7 +212,9 @@ def _as_changes(recipe: Recipe, task: Task) -> tuple[str, dict[str, Any]]:
     recipe = recipe.changed(name=recipe.name.removesuffix(", changed"))
     name = recipe.name if recipe.name in RECIPES else "quick"
     default = named_recipe(name, task.spec.name, recipe.net).described()
-    changes = {key: value for key, value in recipe.described().items() if value != default[key]}
+    # Notes are prose, and may be of another version.
+    fields = {**recipe.described(), "notes": default["notes"]}
+    changes = {key: value for key, value in fields.items() if value != default[key]}
     return name, {"net": recipe.net, **changes}
 
 

@@ -336,7 +336,7 @@ class Loop:
         self.guard.above = metadata.get("losses_above", 0)
         if not metadata["pool"]:
             self.reporter.note(
-                "the checkpoint was saved without its replay pool (--drop-pool), which starts "
+                "the checkpoint was saved without its replay pool (drop_pool), which starts "
                 "empty: from here on the run differs from an uninterrupted one"
             )
 
@@ -499,7 +499,7 @@ class LossGuard:
 
     ADVICE: ClassVar[str] = (
         "a run resumed from its last checkpoint would end here again: begin a new one with a lower "
-        "--rate, with --clip 1 or in --precision fp32"
+        "rate, with clip 1 or in precision fp32"
     )
 
     factor: float = 10.0

@@ -14,7 +14,6 @@ public code; ``paper-code`` follows the code where the two disagree; notes in th
 
 from __future__ import annotations
 
-import difflib
 import reprlib
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -194,8 +193,8 @@ class Recipe:
         changes = {OLD_NAMES.get(word, word): value for word, value in changes.items()}
         for word in changes:
             if word not in known:
-                near = difflib.get_close_matches(word, known, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else "see --show for all of them"
+                near = " or ".join(map(repr, registry.nearest(word, known)))
+                hint = f"did you mean {near}?" if near else "iterant train TASK --show prints all"
                 raise RecipeError(f"a recipe has no field {word!r}; {hint}")
         return replace(self, **changes)
 
@@ -277,14 +276,14 @@ def recipe_from_file(path: Path, base: Recipe) -> Recipe:
     return base.changed(**read_toml(path))
 
 
-_FACTOR = "decay 0.01 as in the paper's table; the authors' code has 0.1: --recipe paper-code"
+_FACTOR = "decay 0.01 as in the paper's table; the authors' code has 0.1: recipe paper-code"
 _CHESS = (
     "warm-up 3 epochs, 120 epochs and milestones 100/110 as in the paper's table; the authors' "
-    "code has 10, 130 and 100/115: --recipe paper-code"
+    "code has 10, 130 and 100/115: recipe paper-code"
 )
 _DT_RATE = (
     "rate 1e-4 for DT with alpha 1 as in the authors' code; the paper's table, and the code for "
-    "other alphas, have 1e-3: --rate 1e-3"
+    "other alphas, have 1e-3"
 )
 _MASK = (
     "the loss is averaged over open pixels as in the authors' code; the paper's text says all "
@@ -297,9 +296,9 @@ _VALIDATION = (
 )
 
 _AN_HOUR = (
-    "an hour of one H200; --time-limit trains it for minutes at a time, and --start lets the rate "
-    "fall on a branch (docs/chess.md). On a CPU try --width 32 --batch 64 --pool-slots 256 "
-    "--precision fp32"
+    "an hour of one H200; a time limit trains it for minutes at a time, and a branch that starts "
+    "from it lets the rate fall (docs/chess.md). On a CPU try width 32, batch 64, pool_slots 256 "
+    "and precision fp32"
 )
 
 _CHESS_ON_A_CPU = (

@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from iterant import registry
-from iterant.errors import RunError, UsageError
+from iterant.errors import RunError, UsageError, argument
 from iterant.formatting import counted, seconds
 from iterant.io import RunFolder, code_version
 from iterant.io.checkpoint import NET, SMALLEST_SHARD_MB
@@ -52,7 +52,7 @@ def train(
     resume: str | Path | None = None,
     start: str | Path | None = None,
     data: str | Path | None = None,
-    device: str = "auto",
+    device: str | torch.device = "auto",
     time_limit: str | float | None = None,
     shard_mb: float | None = None,
     drop_pool: bool = False,
@@ -140,11 +140,10 @@ def train(
         trainer = Trainer(network, recipe, torch_device, processes)
         if start is not None:
             start_from(trainer, Path(start))
-        if source is None:
-            for note in recipe.notes:
-                reporter.note(f"note: {note}")
         problems = TrainingSet.of(task, recipe, torch_device)
         folder = (source or RunFolder.create(path, config)) if first_process else None
+        for note in recipe.notes if source is None else ():
+            reporter.note(f"note: {note}")
         if drop_pool and source is None and recipe.objective == "pool":
             reporter.note("checkpoints leave out the replay pool: a resumed run will differ")
         loop = Loop(
@@ -192,9 +191,10 @@ def _check_resumable(run: RunFolder, task: Task | str | None, changes: dict[str,
     """Raise an error for changes of the recipe, and for a run of another task or program."""
     config, path = run.config, run.path
     if changes:
+        free = ", ".join(map(argument, ("time_limit", "shard_mb", "drop_pool", "device")))
         raise UsageError(
-            f"a resumed run keeps its recipe; {', '.join(sorted(changes))} cannot change "
-            "(only --time-limit, --shard-mb, --drop-pool and --device can)"
+            f"a resumed run keeps its recipe; {', '.join(sorted(changes))} cannot change (only "
+            f"these can: {free})"
         )
     if not {"task", "recipe", "net", "seed"} <= config.keys():
         raise RunError(f"{path} is a run, but not of iterant train; it cannot be resumed")
@@ -202,7 +202,7 @@ def _check_resumable(run: RunFolder, task: Task | str | None, changes: dict[str,
     if name is not None and name != config["task"]:
         raise RunError(
             f"{path} is a run of {config['task']}, not of {name}; "
-            f"resume it as: iterant train {config['task']} --resume {path}"
+            f"give {config['task']}, or leave the task out"
         )
 
 
@@ -282,7 +282,7 @@ def start_from(trainer: Trainer, path: Path) -> None:
     if theirs != ours:
         raise RunError(
             f"{path} was trained by {theirs}, whose state {ours} cannot use; "
-            f"give --optimizer {theirs}"
+            f"give {argument('optimizer', theirs)}"
         )
     tensors, _ = folder.load("last")
     slots = trainer.recipe.pool_slots if trainer.recipe.objective == "pool" else 0

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from iterant import registry
-from iterant.errors import RecipeError, UnknownName
+from iterant.errors import RecipeError, UnknownName, argument
 from iterant.nets import PAPER_KINDS, VARIANTS, Net, build, variant_config
 from iterant.nets.fast import trainable_form
 from iterant.nets.fast.sparse_training import can_unroll_cells
@@ -77,7 +77,7 @@ class Trainer:
         if depth_of(net) is not None and recipe.objective == "pool":
             raise RecipeError(
                 "a network of fixed depth cannot be trained from a pool of states; "
-                "use --objective progressive"
+                f"use {argument('objective', 'progressive')}"
             )
         self.recipe, self.device, self.processes = recipe, device, processes
         self.objective = build_objective(recipe, processes)

@@ -49,7 +49,7 @@ def load(
     a user-defined network, import its module. Weights stored in half precision are loaded as
     float32.
     """
-    target = registry.device(str(device))
+    target = registry.device(device)
     folder = folder_of(name_or_path)
     config, tensors = read_weights(folder, which)
     try:
