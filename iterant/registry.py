@@ -57,6 +57,7 @@ LOCATIONS: dict[str, dict[str, str]] = {
     "picture": {
         "description": "iterant.draw.figure:png",
         "curve": "iterant.draw.plots:curve_png",
+        "film": "iterant.draw.animation:solution_gif",
     },
     "precision": {"fp32": "torch:float32", "bf16": "torch:bfloat16", "fp16": "torch:float16"},
     "job": {

@@ -12,6 +12,8 @@ Shapes: B batch, b samples still in the batch, K classes, W width, *S space.
 
 from __future__ import annotations
 
+import base64
+import html
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -347,6 +349,16 @@ class Solution:
     """Whether ``allowed`` is right; it is not the network's own answer"""
     history: tuple[tuple[Frame, str], ...] = ()
     """Every change of the answer in the film, with its text (empty for large problems)"""
+    task: Task | None = field(default=None, repr=False, compare=False)
+    """Draws the film"""
+
+    def _repr_html_(self) -> str | None:
+        """The iterations as an animation, which a notebook plays."""
+        if self.task is None:
+            return None
+        image: bytes = registry.find("picture", "film")(self)
+        source = f"data:image/gif;base64,{base64.b64encode(image).decode()}"
+        return f'<img src="{source}" alt="{html.escape(repr(self))}">'
 
     @property
     def settled(self) -> bool:
@@ -435,7 +447,7 @@ def solutions(
     # A viewer shows one problem at a time: with 0 positions, every batch holds one.
     for group in _groups(problems, 0 if viewer is not None else _MAX_POSITIONS):
         if group[0].unsolvable:
-            yield from (Solution(problem, Film(1)) for problem in group)
+            yield from (Solution(problem, Film(1), task=task) for problem in group)
             continue
         budget = budget_for(task, group[0]) if max_steps is None else max_steps
         inputs = like(net, torch.cat([problem.batch.inputs for problem in group]))
@@ -526,5 +538,6 @@ def _solution(
         wanted=task.wanted(batch, 0) if offers(task, "wanted") else "",
         verdict=task.verdict(batch, 0, prediction) if offers(task, "verdict") else RulesCheck(),
         history=tuple(zip(changes, texts, strict=True)),
+        task=task,
         **allowed,
     )

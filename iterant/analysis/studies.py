@@ -33,6 +33,7 @@ from iterant.evaluation.evaluator import budget_of
 from iterant.io import read_weights
 from iterant.io.checkpoint import CHECKPOINTS
 from iterant.nets.protocol import depth_of
+from iterant.notebook import NotebookLine, in_notebook
 from iterant.tasks.protocol import Description, Size, Task, offers, with_problems
 from iterant.training.recipe import Recipe
 from iterant.zoo.loading import folder_of, load
@@ -238,7 +239,8 @@ def analyze(
     ``problems`` is another kind than the task's own. ``trust``: import the user-defined code that
     the folders name.
     Studies that are not possible for a network or task are skipped, with the reason. ``progress``
-    is called with the current study and the share of all work that is done.
+    is called with the current study and the share of all work that is done; None: shown in a
+    notebook only.
     """
     names = list(STUDIES) if what is None else [what] if isinstance(what, str) else list(what)
     if not names:
@@ -290,6 +292,8 @@ def analyze(
     if not jobs:
         raise UsageError(f"none of these studies can be made: {skipped[0].why}")
 
+    line = NotebookLine() if progress is None and in_notebook() else None
+    progress = progress if line is None else line.estimate
     batch = shared.sample(count, size=size, seed=seed)
     outcomes, total = [], sum(len(STUDIES[name].measures) for name, *_ in jobs)
     done = 0
@@ -308,6 +312,8 @@ def analyze(
             results.append(measure(trial))
             done += 1
         outcomes.append(Outcome(subject, name, STUDIES[name].about, tuple(results)))
+    if line is not None:
+        line.clear()
     return Report(
         subjects=tuple(subjects),
         outcomes=tuple(outcomes),

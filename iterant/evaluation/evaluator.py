@@ -28,6 +28,7 @@ from iterant.formatting import counted
 from iterant.halting import Fixed, MostConfident, Resting, Rule, StableAnswer
 from iterant.nets.fast import accelerate, threads
 from iterant.nets.protocol import Net, depth_of, like, on_device
+from iterant.notebook import NotebookLine, in_notebook
 from iterant.solving import AnswerBuffer, Iteration, check_fits, iterate
 from iterant.tasks.protocol import Batch, Size, Task, offers
 
@@ -242,15 +243,23 @@ def evaluate(
 
     ``max_steps=None``: 1,000 iterations, or the depth of a feed-forward network. With a rule,
     problems that are done leave the batch. ``portion``: problems in a batch, if memory is short.
-    ``device``: where to compute, on a copy of the network if that is elsewhere.
+    ``device``: where to compute, on a copy of the network if that is elsewhere. ``progress`` is
+    called with the iterations done and their total; None: shown in a notebook only.
     """
     check_fits(net, task)
     net = on_device(net, device)
     steps = budget_of(net, max_steps)
     batch = task.sample(count, size=size, seed=seed)
-    return evaluate_batch(
+    line = NotebookLine() if progress is None and in_notebook() else None
+    if line is not None:
+        title = f"evaluating {counted(len(batch), 'problem')}"
+        progress = lambda done, total: line.estimate(title, done / total)  # noqa: E731
+    curve = evaluate_batch(
         net, task, batch, steps=steps, rule=rule, portion=portion, cost=True, progress=progress
     )
+    if line is not None:
+        line.clear()
+    return curve
 
 
 def evaluate_batch(

@@ -32,7 +32,7 @@ from iterant.tasks.protocol import Task, with_problems
 from iterant.threads import free_cores, is_busy, number_is_chosen, waiting_is_chosen
 from iterant.training.data import TrainingSet, split_sizes
 from iterant.training.distributed import ProcessGroup
-from iterant.training.logging import Reporter
+from iterant.training.logging import Reporter, default_reporter
 from iterant.training.loop import Clock, Loop, damaged_checkpoints
 from iterant.training.recipe import Recipe, label_changes
 from iterant.training.recipe import recipe as named_recipe
@@ -82,7 +82,7 @@ def train(
         drop_pool: leave the replay pool out of checkpoints; a resumed run then differs.
         until_perfect: stop at a validation accuracy of 100 %, unless weights are averaged.
         trust: import user-defined code that the run to resume or a recipe object names.
-        reporter: receives the progress.
+        reporter: receives the progress; by default shown in a notebook only.
         changes: fields of the recipe.
     """
     if (out is None) == (resume is None):
@@ -106,7 +106,7 @@ def train(
     processes = ProcessGroup(torch_device)
     first_process = processes.rank == 0
     threads_before = torch.get_num_threads()
-    reporter = reporter if reporter is not None and first_process else Reporter()
+    reporter = (reporter or default_reporter()) if first_process else Reporter()
     path = Path(str(out)) if resume is None else Path(resume)
     try:
         source = None
