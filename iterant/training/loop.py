@@ -241,7 +241,8 @@ class Loop:
         )
         seed = StepRng(self.seed, self.tries).integer(0, 2**31 - 1, "weights")
         net, _ = build_network(self.recipe, self.spec, seed)
-        self.trainer = Trainer(net, self.recipe, self.trainer.device, self.processes)
+        objective = self.trainer.user_objective
+        self.trainer = Trainer(net, self.recipe, self.trainer.device, self.processes, objective)
         self.tries += 1
         self.guard = LossGuard(forgiving=self.trainer.loss_scale is not None)
         self.device_losses, self.losses = [], []

@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from iterant import registry
-from iterant.errors import RunError, UsageError, argument
+from iterant.errors import RunError, UntrustedCode, UsageError, argument
 from iterant.formatting import counted, seconds
 from iterant.io import RunFolder, code_version
 from iterant.io.checkpoint import NET, SMALLEST_SHARD_MB
@@ -34,7 +34,8 @@ from iterant.training.data import TrainingSet, split_sizes
 from iterant.training.distributed import ProcessGroup
 from iterant.training.logging import Reporter, default_reporter
 from iterant.training.loop import Clock, Loop, damaged_checkpoints
-from iterant.training.recipe import Recipe, label_changes
+from iterant.training.objectives import Objective, UserObjective
+from iterant.training.recipe import RECIPES, Recipe, label_changes
 from iterant.training.recipe import recipe as named_recipe
 from iterant.training.trainer import Trainer, build_network
 
@@ -47,6 +48,7 @@ def train(
     *,
     recipe: Recipe | str = "quick",
     net: str | type[nn.Module] | None = None,
+    objective: str | UserObjective | None = None,
     seed: int = 0,
     out: str | Path | None = None,
     resume: str | Path | None = None,
@@ -71,6 +73,8 @@ def train(
         task: a task, its name or ``module:Class``; may be left out with ``resume``.
         recipe: a recipe or its name.
         net: the name of a network, ``module:Class`` or a class.
+        objective: the name of an objective; a function of logits (B, K, *S) and targets (B, *S)
+            that replaces its cross-entropy; or a subclass of `Objective`.
         seed: decides initial weights, order of problems and noise.
         out: a new folder; give either this or ``resume``.
         resume: an existing run folder.
@@ -97,6 +101,9 @@ def train(
             f"shard size must be at least {SMALLEST_SHARD_MB} MB, got {shard_mb}; try 15"
         )
     changes |= {} if net is None else {"net": net}
+    if isinstance(objective, str):
+        changes, objective = {**changes, "objective": objective}, None
+    check_objective(objective)
     registry.allow([task, net])
     check_seed(seed)
     clock = Clock(None if time_limit is None else seconds(time_limit))
@@ -119,6 +126,7 @@ def train(
                 reporter.note(f"{path} has finished already; nothing to do")
                 return source
             with registry.names_of_file(path, source.config, trust=trust):
+                objective = _stored_objective(source, objective)
                 task, recipe, network, config = _prepare_resumed(source, task, data, reporter)
             if torch_device.type == "cpu":
                 _use_threads(threads_of(source), reporter)
@@ -127,7 +135,9 @@ def train(
                 RunFolder.check_new(path)
             if trust and isinstance(recipe, Recipe):
                 registry.allow(recipe.net)
-            task, recipe, network, config = _prepare_new(task, recipe, changes, seed, start, data)
+            task, recipe, network, config = _prepare_new(
+                task, recipe, changes, objective, seed, start, data
+            )
             if torch_device.type == "cpu" and (threads := threads_for(network)) != threads_before:
                 torch.set_num_threads(threads)
                 if not can_unroll_cells(network):
@@ -137,7 +147,7 @@ def train(
                     )
         task = with_problems(task, recipe.problems)
         processes.check(recipe.batch)
-        trainer = Trainer(network, recipe, torch_device, processes)
+        trainer = Trainer(network, recipe, torch_device, processes, objective)
         if start is not None:
             start_from(trainer, Path(start))
         problems = TrainingSet.of(task, recipe, torch_device)
@@ -165,6 +175,7 @@ def _prepare_new(
     task: Task | str | None,
     recipe: Recipe | str,
     changes: dict[str, Any],
+    objective: UserObjective | None,
     seed: int,
     start: str | Path | None,
     data: str | Path | None,
@@ -172,6 +183,8 @@ def _prepare_new(
     """Task, recipe, network and the content of config.json of a new run."""
     name, task = find_task(task, data)
     recipe = label_changes(recipe_for(task, recipe, **changes), task.spec.name)
+    if objective is not None and recipe.name in RECIPES:
+        recipe = recipe.changed(name=f"{recipe.name}, changed")
     net, description = build_network(recipe, task.spec, seed)
     path = getattr(task, "data", None)
     config = {
@@ -181,10 +194,54 @@ def _prepare_new(
         "net": description,
         "seed": seed,
         **({} if start is None else {"start": str(Path(start).resolve())}),
+        **({} if objective is None else {"objective": _objective_name(objective)}),
         # EMA weights keep improving after validation accuracy reaches 100 %; others do not.
         "prefer": "best" if recipe.average is None or recipe.choose == "watch" else "averaged",
     }
     return task, recipe, net, config
+
+
+def check_objective(objective: object) -> None:
+    """Raise UsageError unless this is None, a function or a subclass of `Objective`."""
+    is_class = isinstance(objective, type)
+    if is_class and issubclass(objective, Objective):  # type: ignore[arg-type]
+        return
+    if is_class or not (objective is None or callable(objective)):
+        raise UsageError(
+            "objective is a name, a function of logits and targets, or a subclass of "
+            f"iterant.training.objectives.Objective; got {objective!r:.80}"
+        )
+
+
+def _objective_name(objective: UserObjective) -> str:
+    """``module:name``; of an object that is called, such as nn.CrossEntropyLoss(), its class."""
+    named: Any = objective if hasattr(objective, "__qualname__") else type(objective)
+    return registry.name_of("user-defined objective", named)
+
+
+def _stored_objective(run: RunFolder, given: UserObjective | None) -> UserObjective | None:
+    """The user-defined objective of a run to resume: given again, or imported by its name."""
+    name, path = run.config.get("objective"), quoted(run.path)
+    if given is not None:
+        if (new := _objective_name(given)) != name:
+            before = name or "the objective of its recipe"
+            raise UsageError(f"{path} was trained with {before}, not with {new}; give the same")
+        return given
+    if name is None:
+        return None
+    lost = UsageError(
+        f"{path} was trained with {name}, which cannot be imported; resume it in Python and give "
+        "it again: objective="
+    )
+    if "<" in str(name):  # defined inside a function
+        raise lost
+    try:
+        found: UserObjective = registry.find("user-defined objective", name)
+    except UntrustedCode as error:
+        raise UntrustedCode(f"{error}, or give it again in Python: objective=") from error
+    except UsageError as error:
+        raise lost from error
+    return found
 
 
 def _check_resumable(run: RunFolder, task: Task | str | None, changes: dict[str, Any]) -> None:
