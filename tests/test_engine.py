@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 from thinkers import PAIRS, Ticking, small_batch, small_net
@@ -92,12 +90,6 @@ def test_wrong_inputs_and_steps(inputs: Tensor, steps: int, text: str) -> None:
     with pytest.raises(NetError, match=text) as caught:
         think(net, inputs, steps=steps)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("net", ["mazes", Ticking, object()], ids=["name", "class", "object"])
-def test_objects_that_are_not_networks(net: Any) -> None:
-    with pytest.raises(NetError, match="wanted a network, got"):
-        think(net, GOOD, steps=1)
 
 
 def test_the_depth_of_a_feed_forward_network() -> None:

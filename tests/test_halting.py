@@ -220,21 +220,3 @@ def test_halted_samples_leave_the_batch() -> None:
 def test_wrong_values(make: Callable[[], object], text: str) -> None:
     with pytest.raises(UsageError, match=text):
         make()
-
-
-@pytest.mark.parametrize("rule", RULES, ids=str)
-def test_a_watch_after_samples_left(rule: Rule) -> None:
-    """The samples that stay are judged as if they had been alone from the start."""
-    net, x = Ticking(), ticks(3, 40, 11, 40)
-    rows = torch.tensor([False, True, True, False])
-    watch, alone = rule.watch(), rule.watch()
-    for thought in think(net, x, steps=25):
-        watch.see(thought)
-    for other in think(net, x[rows], steps=25):
-        alone.see(other)
-    watch.keep(rows)
-    state = thought.state.rows(rows)
-    for thought in think(net, x[rows], steps=40, state=state):
-        assert torch.equal(watch.see(thought), alone.see(thought)), thought.step
-        for ours, theirs in zip(watch.answer(thought), alone.answer(thought), strict=True):
-            assert torch.equal(ours, theirs), thought.step

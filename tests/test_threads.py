@@ -78,4 +78,4 @@ def test_threads_of_a_new_run(
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert threads_for(network("mazes", net)) == threads
+    assert threads_for(network("mazes", net)) == threads  # the local rule has message passing

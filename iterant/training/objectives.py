@@ -6,7 +6,7 @@
 To change the loss, change this file: `Criterion` is the loss of one decoded answer, `segment_loss`
 that of a segment of iterations, `Progressive` the paper's Algorithm 1 and `RunTimeWeighted` the
 loss that it is compared with. An objective calls two methods of an `Unroll`: forward without
-gradients, and forward with backward. A local rule on a CPU is unrolled on its open cells alone
+gradients, and forward with backward. A local rule with message passing is unrolled faster on a CPU
 (`nets/fast/sparse_training.py`); CUDA graphs are in `cuda_graphs.py`, the replay pool is in
 `replay_pool.py`.
 
@@ -26,7 +26,7 @@ from torch.nn import functional
 from iterant import registry
 from iterant.engine import State
 from iterant.errors import UsageError
-from iterant.nets.fast.sparse_training import CellTrajectory, unroll_cells
+from iterant.nets.fast.sparse_training import MessageTrajectory
 from iterant.nets.protocol import Net, readout_of
 from iterant.rng import StepRng
 from iterant.training.distributed import ALONE, ProcessGroup
@@ -113,7 +113,7 @@ class Segment:
 
 def segment_loss(
     net: Net,
-    trajectory: Trajectory | CellTrajectory,
+    trajectory: Trajectory | MessageTrajectory,
     inputs: Tensor,
     targets: Tensor,
     segment: Segment,
@@ -133,7 +133,7 @@ def segment_loss(
             for iteration, weight in enumerate(segment.weights, start=1)
         ]
         loss = torch.stack(losses).sum()
-    if segment.settle:
+    if segment.settle and isinstance(trajectory, Trajectory):
         loss = loss + segment.settle * trajectory.mean_change()
     return loss
 
@@ -156,7 +156,7 @@ def iterate(
 
 
 class Trajectory:
-    """The features of a segment, with their graph; `CellTrajectory` is the same on open cells."""
+    """The features of a segment, with their graph; `MessageTrajectory` is faster."""
 
     def __init__(
         self, net: Net, inputs: Tensor, start: State, steps: int, noise: Tensor | None
@@ -192,7 +192,7 @@ class StepResult:
 class Unroll:
     """Runs a network's iterations for an objective; gradients add up on its parameters.
 
-    ``scale`` is the loss scale of fp16; ``sparse``: compute the open cells of a local rule only.
+    ``scale`` is the loss scale of fp16; ``sparse``: compute only the messages between open cells.
     """
 
     def __init__(
@@ -233,11 +233,9 @@ class Unroll:
         if state is not None and restart is not None:
             rows = restart.view(-1, *[1] * (state.features.dim() - 1))
             start = State(torch.where(rows, self.net.start(inputs), state.features), state.step)
-        trajectory: Trajectory | CellTrajectory
-        if self.sparse:
-            trajectory = unroll_cells(
-                self.net, inputs, start.features, segment.steps, noise, changes=segment.settle > 0
-            )
+        trajectory: Trajectory | MessageTrajectory
+        if self.sparse and not segment.settle:  # settling also counts messages to walls
+            trajectory = MessageTrajectory(self.net, inputs, start.features, segment.steps, noise)
         else:
             trajectory = Trajectory(self.net, inputs, start, segment.steps, noise)
         loss = segment_loss(self.net, trajectory, inputs, targets, segment, self.criterion)

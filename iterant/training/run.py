@@ -25,7 +25,7 @@ from iterant.io import RunFolder, code_version
 from iterant.io.checkpoint import NET, SMALLEST_SHARD_MB
 from iterant.io.files import quoted
 from iterant.nets import Net, build, parameter_count
-from iterant.nets.fast.sparse_training import can_unroll_cells
+from iterant.nets.fast.sparse_training import can_unroll_messages
 from iterant.nets.protocol import shape_faults
 from iterant.rng import check_seed
 from iterant.tasks.protocol import Task, with_problems
@@ -140,7 +140,7 @@ def train(
             )
             if torch_device.type == "cpu" and (threads := threads_for(network)) != threads_before:
                 torch.set_num_threads(threads)
-                if not can_unroll_cells(network):
+                if not can_unroll_messages(network):
                     reporter.note(
                         f"other programs use this machine: training with "
                         f"{counted(threads, 'thread')}; OMP_NUM_THREADS sets another number"
@@ -296,14 +296,15 @@ def threads_of(run: RunFolder) -> int | None:
 def threads_for(net: Net) -> int:
     """The number of CPU threads for a new run; one that an environment variable sets is kept.
 
-    Training a local rule is many operations on small tensors, for which one thread is fastest. If
+    Training a rule with message passing is many operations on small tensors, for which one thread is
+    fastest. If
     torch was imported before iterant on a busy machine, threads spin while they wait: then there
     are no more than free cores.
     """
     threads = torch.get_num_threads()
     if number_is_chosen():
         return threads
-    if can_unroll_cells(net):
+    if can_unroll_messages(net):
         return 1
     spinning = is_busy() and not waiting_is_chosen()
     return min(threads, free_cores()) if spinning else threads

@@ -23,7 +23,7 @@ from iterant import registry
 from iterant.errors import RecipeError, UnknownName, argument
 from iterant.nets import PAPER_KINDS, VARIANTS, Net, build, variant_config
 from iterant.nets.fast import trainable_form
-from iterant.nets.fast.sparse_training import can_unroll_cells
+from iterant.nets.fast.sparse_training import can_unroll_messages
 from iterant.nets.protocol import check_user_net, depth_of
 from iterant.rng import StepRng
 from iterant.tasks.protocol import TaskSpec
@@ -136,7 +136,7 @@ class Trainer:
             self._apply = CapturedCall(self._apply_gradients)
 
     def _build_unroll(self) -> Unroll:
-        """CUDA graphs on a GPU; on a CPU active cells only, where that is exact."""
+        """CUDA graphs on a GPU; on a CPU messages between open cells only, where possible."""
         net = self.fast or self.compute
         user = self.user_objective
         loss = None if isinstance(user, type) else user
@@ -144,7 +144,7 @@ class Trainer:
         scale = None if self.loss_scale is None else self.loss_scale.scale
         if self.device.type == "cuda":
             return GraphUnroll(net, self.compute, criterion, scale)
-        sparse = self.device.type == "cpu" and can_unroll_cells(net)
+        sparse = self.device.type == "cpu" and can_unroll_messages(net)
         return Unroll(net, criterion, scale, sparse=sparse)
 
     def step(self, inputs: Tensor, targets: Tensor, rng: StepRng, lr_factor: float) -> Tensor:

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 import iterant
 from iterant import registry
-from iterant.errors import NetError, RecipeError, UnknownName
+from iterant.errors import NetError, UnknownName
 from iterant.nets import build
 from iterant.nets.protocol import check_user_net
-from iterant.training.recipe import Recipe, recipe
+from iterant.training.recipe import Recipe
 from iterant.training.trainer import build_network
 
 
@@ -145,12 +145,3 @@ def test_a_line_in_the_registry_makes_a_network_trainable(monkeypatch: pytest.Mo
     assert description == {"kind": "small", "config": fields}
     with pytest.raises(UnknownName, match="did you mean 'small'"):
         build_network(Recipe(net="smal"), spec, seed=0)
-
-
-def test_recipe_fields_that_a_user_network_does_not_take() -> None:
-    mine = recipe("quick", "prefix-sums", "mine:Plain")
-    assert mine.changed_by_user(epochs=2).epochs == 2
-    with pytest.raises(RecipeError, match="hidden: for networks that come with iterant"):
-        mine.changed_by_user(hidden=8)
-    with pytest.raises(RecipeError, match="defaults of its own"):
-        recipe("quick", "prefix-sums").changed_by_user(net="mine:Plain", width=8)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -11,13 +10,12 @@ import numpy as np
 import pytest
 import torch
 from dead_ends import DeadEnds
-from exact import ByHand, exact_prefix_sums
+from exact import exact_prefix_sums
 from hypothesis import given
 from hypothesis import strategies as st
 from thinkers import small_net
 
 import iterant
-from iterant.errors import UsageError
 from iterant.solving import Film, Frame, Solution, budget_for, solutions
 from iterant.tasks.inputs import gather
 from iterant.tasks.protocol import Problem, sample_problems
@@ -93,11 +91,6 @@ def test_a_viewer_sees_every_iteration_of_one_problem_at_a_time() -> None:
     assert seen == wanted
 
 
-def test_only_tasks_with_rules_can_be_restricted() -> None:
-    with pytest.raises(UsageError, match="do not restrict"):
-        list(solutions(exact_prefix_sums(), SUMS, gather(SUMS, "1").problems, restrict=True))
-
-
 def test_a_restricted_answer_is_legal_and_the_plain_one_is_kept() -> None:
     pytest.importorskip("chess")
     problems = [
@@ -136,25 +129,6 @@ def test_grids_in_json() -> None:
     assert many.described()["prediction"] == ["10 0 3"], "classes of two digits stay apart"
 
 
-@pytest.mark.parametrize(
-    ("word", "most", "sizes"), [("_MAX_POSITIONS", 24, [3, 2]), ("_MAX_PROBLEMS", 2, [2, 2, 1])]
-)
-def test_the_batch_size_is_limited(
-    word: str, most: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys.modules["iterant.solving"], word, most)
-    seen: list[int] = []
-
-    class Counting(ByHand):
-        def start(self, inputs: torch.Tensor) -> torch.Tensor:
-            seen.append(len(inputs))
-            return super().start(inputs)
-
-    problems = sample_problems(SUMS, count=5, size=8)
-    assert len(list(solutions(Counting(), SUMS, problems, max_steps=1))) == 5
-    assert seen == sizes
-
-
 def frame(step: int, value: int = 0) -> Frame:
     return Frame(step, np.full(3, value, dtype=np.uint8), 0.5)
 
@@ -171,11 +145,6 @@ def test_frames_are_spread_evenly_and_bounded(count: int, most: int) -> None:
     assert film.stride == 1 or 2 * len(steps) >= most - 1, "no more is dropped than must be"
     film.put(frame(count + 1, 1), last=True)
     assert film.frames[-1].step == count + 1
-
-
-def test_number_of_frames_by_the_size_of_the_problem() -> None:
-    frames = [Film(positions).max_frames for positions in (1, 64, 1 << 14, 1 << 22)]
-    assert frames == [4096, 4096, 1024, 16]
 
 
 def test_frames_by_iteration_and_changes() -> None:

@@ -12,7 +12,7 @@ and larger kernels (`iterant.nets.fast.deep_thinking`, `iterant.nets.fast.string
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -32,15 +32,10 @@ __all__ = [
     "FusedRule",
     "SparseRule",
     "accelerate",
-    "fastest_device",
     "fused",
     "threads",
     "trainable_form",
 ]
-
-
-_SPARSE: dict[type, Callable[..., Net]] = {LocalRule: SparseRule}
-"""Networks with a sparse form on a CPU; by type, since a subclass may compute something else."""
 
 
 def accelerate(net: Net, inputs: Tensor, *, reuse: bool = False) -> Net:
@@ -49,16 +44,12 @@ def accelerate(net: Net, inputs: Tensor, *, reuse: bool = False) -> Net:
     Use it with `think` like any network; the shape of its features differs. With ``reuse`` an
     iteration may overwrite the previous features: for callers that copy what they keep.
     """
-    if type(net) in _SPARSE and inputs.device.type == "cpu":
-        return _SPARSE[type(net)](net, reuse=reuse)
-    if type(net) is LocalRule and can_fuse_rule(inputs):
-        return FusedRule(net)
+    if type(net) is LocalRule:  # a subclass may compute something else
+        if inputs.device.type == "cpu":
+            return SparseRule(net, reuse=reuse)
+        if can_fuse_rule(inputs):
+            return FusedRule(net)
     return fused(net)
-
-
-def fastest_device(net: Net, device: torch.device) -> torch.device:
-    """``device``, but the CPU for a local rule: its sparse form runs only there."""
-    return torch.device("cpu") if type(net) in _SPARSE else device
 
 
 def fused(net: Net) -> Net:

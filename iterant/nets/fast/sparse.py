@@ -173,11 +173,7 @@ class PackedRule:
 
 
 class SparseRule(PackedRule):
-    """A local rule that computes only active cells; for batches on a CPU.
-
-    The sparse form of another rule overrides `_load_weights` and `_compute`, and is entered in
-    ``nets/fast/__init__.py``.
-    """
+    """A local rule that computes only active cells; for batches on a CPU."""
 
     threads = 1
 

@@ -1,21 +1,18 @@
-"""Training a local rule on a CPU: iterations of its open cells alone, with gradients.
+"""Training a local rule with message passing on a CPU: only messages between open cells.
 
-    >>> trajectory = unroll_cells(net, inputs, features, steps=30)
+    >>> trajectory = MessageTrajectory(net, inputs, features, steps=30)
     >>> trajectory.logits([30])              # (B, K, *S)
     >>> trajectory.features(30)              # (B, W, *Q), detached
 
-Open cells of all samples are the rows of one matrix. `CellTrajectory` works for every local rule.
-In a rule with messages and equal sides, every message comes from the same small layer, and only
-the head reads a cell's own channels: `MessageTrajectory` computes just the messages between open
-cells, and the rest on demand.
+If all sides are equal, every message comes from the same small layer, and only the head reads a
+cell's own channels: the messages between open cells are computed, and the rest on demand.
 
 Losses, gradients and states equal those of all cells up to rounding: walls stay zero, whatever
-noise or corruption is added to them. Only the change differs where walls were corrupted, since
-that corruption vanishes in one iteration.
+noise or corruption is added to them.
 
 Shapes: B batch, W width, K classes, *S space in pixels, *Q space in cells, N open cells, D sides of
 a cell, M messages between open cells, E channels of a message, O own channels of a cell, H hidden
-channels, I some iterations, T all iterations.
+channels, I some of T iterations.
 """
 
 from __future__ import annotations
@@ -33,129 +30,15 @@ from iterant.nets.local_rule import LocalRule, bias_of, message_layouts
 from iterant.nets.protocol import Net
 
 
-def can_unroll_cells(net: Net) -> bool:
-    """Whether `unroll_cells` can train this network.
+def can_unroll_messages(net: Net) -> bool:
+    """Whether `MessageTrajectory` can train this network.
 
-    That takes a local rule whose loss counts no position outside of open cells.
+    That takes a local rule with messages and equal sides, whose loss counts no position outside of
+    open cells.
     """
-    if type(net) is not LocalRule:
+    if type(net) is not LocalRule or not (net.config.messages and net.config.isotropic):
         return False
     return not net.config.masked or net.config.readout == "argmax-open"
-
-
-def unroll_cells(
-    net: Any,
-    inputs: Tensor,
-    features: Tensor,
-    steps: int,
-    noise: Tensor | None = None,
-    *,
-    changes: bool = False,
-) -> CellTrajectory:
-    """Iterate from these features, (B, W, *Q); ``noise`` is added before every iteration.
-
-    ``changes``: whether `CellTrajectory.mean_change` is needed. It counts messages to walls, which
-    `MessageTrajectory` does not compute.
-    """
-    only_messages = net.config.messages and net.config.isotropic and not changes
-    trajectory = MessageTrajectory if only_messages else CellTrajectory
-    return trajectory(net, inputs, features, steps, noise)
-
-
-class CellTrajectory:
-    """Open cells as rows: an iteration is two matrix products."""
-
-    def __init__(
-        self, net: LocalRule, inputs: Tensor, features: Tensor, steps: int, noise: Tensor | None
-    ) -> None:
-        """Run all iterations."""
-        problem, is_open = net.view(inputs)
-        self._net, self._is_open = net, is_open[:, 0].bool()  # (B, *Q)
-        self._cells = self._is_open.flatten().nonzero().flatten()  # (N,)
-        recall = net.recall.weight.flatten(1)
-        self._term = functional.linear(self._rows(problem), recall, net.recall.bias)  # (N, H)
-        self._run(features, steps, noise)
-
-    def _run(self, features: Tensor, steps: int, noise: Tensor | None) -> None:
-        neighbours = _neighbours(self._is_open)
-        added = 0.0 if noise is None else self._rows(noise)
-        self._states = [self._rows(features)]
-        gather: Any = _NeighbourStates  # torch leaves it untyped
-        for _ in range(steps):
-            state = self._states[-1] + added
-            self._states.append(self._next(self._net.seen(state, gather.apply(state, neighbours))))
-
-    def logits(self, iterations: Sequence[int]) -> Tensor:
-        """(I * B, K, *S): the answers after these iterations, counted from 1."""
-        rows = self._logits(iterations)  # (I, N, K)
-        # Walls have a loss of weight 0, whatever their logits are.
-        logits = rows.new_zeros(len(rows), self._is_open.numel(), rows.shape[-1])
-        logits = logits.index_copy(1, self._cells, rows)
-        logits = logits.view(-1, *self._is_open.shape[1:], rows.shape[-1]).movedim(-1, 1)
-        return self._net.in_pixels(logits)
-
-    def mean_change(self) -> Tensor:
-        """The mean absolute change of a feature per iteration, a scalar; walls count."""
-        states = torch.stack(self._states)  # (T + 1, N, W)
-        total = (states[1:] - states[:-1]).abs().sum()
-        return total / (len(states[1:]) * self._is_open.numel() * states.shape[2])
-
-    def features(self, iteration: int) -> Tensor:
-        """(B, W, *Q): the features after that iteration, detached; walls are zero."""
-        return self._unpack(self._states[iteration].detach())
-
-    def _logits(self, iterations: Sequence[int]) -> Tensor:
-        states = torch.stack([self._states[iteration] for iteration in iterations])
-        return functional.linear(states, self._net.head.weight.flatten(1), self._net.head.bias)
-
-    def _next(self, seen: Tensor) -> Tensor:
-        """(N, W): the states after an iteration in which cells see this, (N, seen)."""
-        sight, mix = self._net.sight.weight.flatten(1), self._net.mix.weight.flatten(1)
-        hidden = torch.relu(torch.addmm(self._term, seen, sight.T))
-        return torch.tanh(functional.linear(hidden, mix, self._net.mix.bias))
-
-    def _rows(self, values: Tensor) -> Tensor:
-        """(B, X, *Q) to (N, X)."""
-        return values.movedim(1, -1).flatten(0, -2)[self._cells]
-
-    def _unpack(self, rows: Tensor) -> Tensor:
-        """(N, X) to (B, X, *Q), zero at walls."""
-        dense = rows.new_zeros(self._is_open.numel(), rows.shape[1])
-        dense[self._cells] = rows
-        return dense.view(*self._is_open.shape, -1).movedim(-1, 1)
-
-
-def _neighbours(is_open: Tensor) -> Tensor:
-    """(N, D): the neighbours of all open cells, counted over all samples; N for walls."""
-    cells = is_open.flatten()
-    count = int(cells.sum())
-    numbers = (cells.cumsum(dim=0) - 1).where(cells, count).view_as(is_open)
-    return neighbours_of(is_open, numbers, count)
-
-
-class _NeighbourStates(torch.autograd.Function):
-    """(N, W) to D times (N, W): the states of the neighbours on each side, zero where none is.
-
-    If A is on the left of B, then B is on the right of A: the backward pass gathers from the
-    opposite side, where scattering would be slower and add in any order.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, states: Tensor, neighbours: Tensor) -> tuple[Tensor, ...]:
-        ctx.save_for_backward(neighbours)
-        return _with_wall(states)[neighbours.T].unbind()
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        (neighbours,) = ctx.saved_tensors
-        total = _with_wall(gradients[0])[neighbours[:, 1]]
-        for side in range(1, neighbours.shape[1]):
-            total = total + _with_wall(gradients[side])[neighbours[:, side ^ 1]]
-        return total, None
-
-
-def _with_wall(states: Tensor) -> Tensor:
-    return torch.cat([states, states.new_zeros(1, states.shape[1])])
 
 
 @dataclass(frozen=True)
@@ -164,21 +47,21 @@ class MessageGraph:
 
     slot: Tensor
     """(M,): where a message stands among the N * D of all cells and sides"""
-    receiver: Tensor
-    """(M,): the cell that receives it"""
     incoming: Tensor
     """(D, N): the message that comes in from each side; M where there is none"""
     first: Tensor
     """(M,): one message that the sender received from its other neighbours; M: there is none"""
     more: tuple[tuple[Tensor, Tensor], ...]
     """(m,), (m,) for the second, third … such message: which messages have one, and its number"""
-    reverse: Tensor
-    """(M,): the message that goes the other way"""
 
     @classmethod
-    def between(cls, neighbours: Tensor) -> MessageGraph:
-        """Of cells with these neighbours, (N, D); N where there is none."""
-        cells, sides = neighbours.shape
+    def between(cls, is_open: Tensor) -> MessageGraph:
+        """Of the cells that are open, (B, *Q) bool; they are counted over all samples."""
+        flat = is_open.flatten()
+        cells = int(flat.sum())
+        numbers = (flat.cumsum(dim=0) - 1).where(flat, cells).view_as(is_open)
+        neighbours = neighbours_of(is_open, numbers, cells)  # (N, D); N where there is none
+        sides = neighbours.shape[1]
         exists = neighbours < cells
         slot = exists.flatten().nonzero().flatten()
         count = len(slot)
@@ -194,19 +77,14 @@ class MessageGraph:
         for column in others.unbind(1)[1:-1]:
             rows = (column < count).nonzero().flatten()
             more.append((rows, column[rows]))
-        return cls(slot, neighbours.flatten()[slot], incoming.T.contiguous(), others[:, 0],
-                   tuple(more), incoming[sender, side])  # fmt: skip
+        return cls(slot, incoming.T.contiguous(), others[:, 0], tuple(more))
 
     def sum_others(self, messages: Tensor) -> Tensor:
         """(E, M) to (E, M): for every message, what its sender received from all other sides."""
         total = functional.pad(messages, (0, 1)).index_select(1, self.first)
         for rows, which in self.more:
-            total.index_add_(1, rows, messages.index_select(1, which))
+            total = total.index_add(1, rows, messages.index_select(1, which))
         return total
-
-    def sum_others_transposed(self, gradient: Tensor) -> Tensor:
-        """The transpose of `sum_others`: the same along reversed messages."""
-        return self.sum_others(gradient.index_select(1, self.reverse)).index_select(1, self.reverse)
 
     def received(self, messages: Tensor) -> Tensor:
         """(…, E, M) to (…, E, D, N): what every cell receives from each side."""
@@ -215,85 +93,20 @@ class MessageGraph:
         return received.view(*messages.shape[:-1], *self.incoming.shape)
 
 
-class _PassMessages(torch.autograd.Function):
-    """All messages before the first iteration and after each: (T + 1, E, M).
+class MessageTrajectory:
+    """The iterations of a segment, with their graph; messages between open cells are columns."""
 
-    One node of the autograd graph for all iterations, instead of one for every operation.
-
-    Args:
-        start: (E, M), the first messages.
-        term: (H, M), the recall term of each message, H hidden channels of a side.
-        weight_in, weight_out, bias: (H, E), (E, H), (E,), the layer that computes a message.
-        noise: (E, M), added to the messages before every iteration.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        start: Tensor,
-        term: Tensor,
-        weight_in: Tensor,
-        weight_out: Tensor,
-        bias: Tensor,
-        graph: MessageGraph,
-        noise: Tensor | None,
-        steps: int,
-    ) -> Tensor:
-        sums, hidden, path = [], [], [start]
-        for _ in range(steps):
-            messages = path[-1] if noise is None else path[-1] + noise
-            sums.append(graph.sum_others(messages))  # (E, M)
-            hidden.append(torch.addmm(term, weight_in, sums[-1]).relu_())  # (H, M)
-            path.append(torch.addmm(bias[:, None], weight_out, hidden[-1]).tanh_())  # (E, M)
-        ctx.save_for_backward(weight_in, weight_out)
-        ctx.graph, ctx.sums, ctx.hidden, ctx.path = graph, sums, hidden, path
-        return torch.stack(path)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        weight_in, weight_out = ctx.saved_tensors
-        (gradient,) = gradients  # (T + 1, E, M)
-        # (E, M): the gradient of the messages after the iteration of the loop below.
-        d_messages = gradient[-1]
-        d_term = torch.zeros_like(ctx.hidden[0])
-        d_in, d_out = torch.zeros_like(weight_in.T), torch.zeros_like(weight_out)
-        d_bias = weight_out.new_zeros(len(weight_out))
-        for step in reversed(range(len(ctx.hidden))):
-            hidden = ctx.hidden[step]
-            d_sent = torch.ops.aten.tanh_backward(d_messages, ctx.path[step + 1])
-            d_bias += d_sent.sum(dim=1)
-            d_out.addmm_(d_sent, hidden.T)
-            d_hidden = torch.ops.aten.threshold_backward(weight_out.T @ d_sent, hidden, 0)
-            d_term += d_hidden
-            d_in.addmm_(ctx.sums[step], d_hidden.T)
-            d_sums = weight_in.T @ d_hidden
-            d_messages = gradient[step] + ctx.graph.sum_others_transposed(d_sums)
-        return d_messages, d_term, d_in.T, d_out, d_bias, None, None, None
-
-
-class _Receive(torch.autograd.Function):
-    """(…, E, M) to (…, E, N): the sum of all messages that a cell receives.
-
-    Each message has one receiver, so the backward pass is a gather.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, messages: Tensor, graph: MessageGraph) -> Tensor:
-        ctx.graph = graph
-        return graph.received(messages).sum(dim=-2)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return gradients[0].index_select(-1, ctx.graph.receiver), None
-
-
-class MessageTrajectory(CellTrajectory):
-    """Messages between open cells as columns; a rule with messages and equal sides."""
-
-    def _run(self, features: Tensor, steps: int, noise: Tensor | None) -> None:
-        net, (state, hidden) = self._net, message_layouts(self._net.config)
-        self._state, self._hidden = state, hidden
-        self._graph = graph = MessageGraph.between(_neighbours(self._is_open))
+    def __init__(
+        self, net: Any, inputs: Tensor, features: Tensor, steps: int, noise: Tensor | None = None
+    ) -> None:
+        """Run all iterations from features (B, W, *Q); ``noise`` is added before every one."""
+        problem, is_open = net.view(inputs)
+        self._net, self._is_open = net, is_open[:, 0].bool()  # (B, *Q)
+        self._cells = self._is_open.flatten().nonzero().flatten()  # (N,)
+        recall = net.recall.weight.flatten(1)
+        self._term = functional.linear(self._rows(problem), recall, net.recall.bias)  # (N, H)
+        self._state, self._hidden = state, hidden = message_layouts(net.config)
+        self._graph = graph = MessageGraph.between(self._is_open)
         by_side = self._term[:, hidden.own :].reshape(-1, hidden.each)
         term = by_side.index_select(0, graph.slot).T.contiguous()  # (H of a side, M)
         added = None if noise is None else self._messages(noise)
@@ -302,29 +115,49 @@ class MessageTrajectory(CellTrajectory):
         sight, mix, bias = net.sight.weight.flatten(1), net.mix.weight.flatten(1), bias_of(net.mix)
         self._received = sight[:, state.each : 2 * state.each]  # (all H, E)
         message, inner = state.side(0), hidden.side(0)
-        weights = (self._received[inner], mix[message, inner], bias[message])
-        run: Any = _PassMessages
-        path = run.apply(self._messages(features), term, *weights, graph, added, steps)
-        self._inputs = path[:-1] if added is None else path[:-1] + added
-        """(T, E, M): the messages that every iteration reads"""
+        weight_in, weight_out = self._received[inner], mix[message, inner]  # (H, E), (E, H)
+        messages = self._messages(features)
+        self._inputs: list[Tensor] = []
+        """T times (E, M): the messages that every iteration reads"""
+        for _ in range(steps):
+            messages = messages if added is None else messages + added
+            self._inputs.append(messages)
+            layer = torch.relu(torch.addmm(term, weight_in, graph.sum_others(messages)))  # (H, M)
+            messages = torch.tanh(torch.addmm(bias[message, None], weight_out, layer))
 
-    def _logits(self, iterations: Sequence[int]) -> Tensor:
+    def logits(self, iterations: Sequence[int]) -> Tensor:
+        """(I * B, K, *S): the answers after these iterations, counted from 1."""
         net, own, inner = self._net, self._state.own, self._hidden.own
-        receive: Any = _Receive
-        messages = self._inputs[[iteration - 1 for iteration in iterations]]
-        sums = receive.apply(messages, self._graph)  # (T, E, N)
+        messages = torch.stack([self._inputs[iteration - 1] for iteration in iterations])
+        sums = self._graph.received(messages).sum(dim=-2)  # (I, E, N)
         hidden = torch.relu(self._received[:inner] @ sums + self._term[:, :inner].T)
         mix, bias = net.mix.weight.flatten(1)[:own, :inner], bias_of(net.mix)[:own]
-        states = torch.tanh(mix @ hidden + bias[:, None])  # (T, O, N)
+        states = torch.tanh(mix @ hidden + bias[:, None])  # (I, O, N)
         # The head of such a rule reads only a cell's own channels.
         head = net.head.weight.flatten(1)[:, :own]
-        return (head @ states + bias_of(net.head)[:, None]).movedim(1, -1)
+        rows = (head @ states + bias_of(net.head)[:, None]).movedim(1, -1)  # (I, N, K)
+        # Walls have a loss of weight 0, whatever their logits are.
+        logits = rows.new_zeros(len(rows), self._is_open.numel(), rows.shape[-1])
+        logits = logits.index_copy(1, self._cells, rows)
+        logits = logits.view(-1, *self._is_open.shape[1:], rows.shape[-1]).movedim(-1, 1)
+        in_pixels: Tensor = net.in_pixels(logits)
+        return in_pixels
 
     @torch.no_grad()
     def features(self, iteration: int) -> Tensor:
-        # The whole state of every cell, messages to walls included.
+        """(B, W, *Q): the whole state after that iteration, detached; walls are zero."""
+        sight, mix = self._net.sight.weight.flatten(1), self._net.mix.weight.flatten(1)
         received = self._graph.received(self._inputs[iteration - 1])  # (E, D, N)
-        return self._unpack(self._next(received.permute(2, 1, 0).flatten(1)))
+        seen = received.permute(2, 1, 0).flatten(1)  # (N, D * E)
+        hidden = torch.relu(torch.addmm(self._term, seen, sight.T))
+        rows = torch.tanh(functional.linear(hidden, mix, self._net.mix.bias))  # (N, W)
+        dense = rows.new_zeros(self._is_open.numel(), rows.shape[1])
+        dense[self._cells] = rows
+        return dense.view(*self._is_open.shape, -1).movedim(-1, 1)
+
+    def _rows(self, values: Tensor) -> Tensor:
+        """(B, X, *Q) to (N, X)."""
+        return values.movedim(1, -1).flatten(0, -2)[self._cells]
 
     def _messages(self, features: Tensor) -> Tensor:
         """(B, W, *Q) to (E, M)."""

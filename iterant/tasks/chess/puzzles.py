@@ -97,11 +97,6 @@ class Puzzles:
         return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS})
 
 
-def holds_puzzles(folder: Path) -> bool:
-    """Whether a folder looks like a packed set; `load_puzzles` checks it."""
-    return any((folder / f"boards{ending}").is_file() for ending in _ENDINGS)
-
-
 def load_puzzles(path: str | Path) -> Puzzles:
     """The packed set in a folder, with lengths, types and checksums checked."""
     folder = Path(path)

@@ -49,7 +49,7 @@ from iterant.tasks.chess.position import (
     split_games,
     targets,
 )
-from iterant.tasks.chess.puzzles import FLAGS, SUBSET, Puzzles, holds_puzzles, load_puzzles, subset
+from iterant.tasks.chess.puzzles import FLAGS, SUBSET, Puzzles, load_puzzles, subset
 from iterant.tasks.datasets import StoredProblems, holds_sets
 from iterant.tasks.inputs import GAMES, TEXT, Material
 from iterant.tasks.protocol import (
@@ -143,10 +143,9 @@ class Chess:
     @cached_property
     def stored(self) -> StoredProblems | None:
         """The original benchmark's files, if ``data`` holds those instead of packed puzzles."""
-        if self.data is None or holds_puzzles(Path(self.data)):
+        if self.data is None or not holds_sets(Path(self.data)):
             return None
-        folder = Path(self.data)
-        return StoredProblems(folder, channels=self.spec.channels) if holds_sets(folder) else None
+        return StoredProblems(self.data, channels=self.spec.channels)
 
     def source(self) -> str:
         if self.stored is not None:

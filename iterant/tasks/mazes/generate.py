@@ -53,8 +53,6 @@ _SCALE = 1 << 32
 """Probabilities are compared with draws below this."""
 _ORDERS = tuple(itertools.permutations(range(4)))
 """The orders in which a node tries its four neighbours."""
-_MIN_TOGETHER = 64
-"""From this many mazes on, generating them together is faster (measured: equal near 60)."""
 
 Numbers = NDArray[np.int64]
 
@@ -72,18 +70,11 @@ class MazeKind:
     text: str = field(default="", compare=False)
     """The kind as the user wrote it"""
 
-    @property
-    def has_lattice(self) -> bool:
-        """Whether cells in even rows and columns are nodes, so that sizes are odd."""
-        return self.walls is None
-
     def generate(self, size: int, seed: int, numbers: Numbers) -> tuple[Cells, Mask]:
         """(N, s, s) codes, and whether a cell is on the target path.
 
         A maze depends on the kind, size, seed and its own number only.
         """
-        if self == MazeKind():
-            return generate(size, seed, numbers)
         cells = np.empty((len(numbers), size, size), dtype=np.uint8)
         on_path = np.empty(cells.shape, dtype=np.bool_)
         rows = np.arange(len(numbers))
@@ -107,7 +98,7 @@ class MazeKind:
         if self.walls is not None:
             is_open = _draws(seed, "walls", size, numbers) >= self.walls * _SCALE
         else:
-            cells, _ = generate(size, seed, numbers)
+            cells = generate(size, seed, numbers)
             if self.start == "dead-end" and not self.p:
                 return cells  # the search began at the start, which is therefore a dead end
             is_open = cells != WALL
@@ -180,18 +171,14 @@ def parse_problems(text: str) -> MazeKind:
     return kind
 
 
-def generate(size: int, seed: int, numbers: Numbers) -> tuple[Cells, Mask]:
-    """Depth-first search: (N, s, s) codes, and whether a cell is on the path from start to end.
+def generate(size: int, seed: int, numbers: Numbers) -> Cells:
+    """The paper's mazes, by depth-first search: (N, s, s) codes.
 
     A maze depends on size, seed and its own number only. The search begins at the start node, opens
     the wall to a random unvisited neighbour, and backtracks when there is none. Every node has one
     random order of its neighbours and takes the first unvisited one; since which are unvisited does
     not depend on the rest of that order, this equals a new choice at each visit, and needs one draw
-    per node. Instead of a stack, each node remembers where it was entered from; following that back
-    from the end gives the path.
-
-    Two searches give the same mazes: one advances all mazes together, one numpy step per move (many
-    mazes); the other is a plain loop (few mazes, where numpy's overhead per call would dominate).
+    per node. Instead of a stack, each node remembers where it was entered from.
     """
     count, side = len(numbers), (size + 1) // 2
     nodes = side**2
@@ -202,10 +189,10 @@ def generate(size: int, seed: int, numbers: Numbers) -> tuple[Cells, Mask]:
     orders = stream.below(len(_ORDERS), numbers[:, None], np.arange(2, nodes + 2)[None])
     # A rim of visited nodes replaces checks for the border; the rim at the end of a row is also
     # the one before the next row.
-    width, rim = side + 1, ((0, 0), (1, 1), (1, 0))
-    rimmed = np.pad(orders.reshape(count, side, side), rim)
-    unseen = np.pad(np.ones((count, side, side), dtype=np.uint8), rim)
-    first, last = ((node // side + 1) * width + node % side + 1 for node in (start, end))
+    width, rim = side + 1, ((1, 1), (1, 0))
+    orders = np.pad(orders.reshape(count, side, side), ((0, 0), *rim)).reshape(count, -1)
+    unseen = np.pad(np.ones((side, side), dtype=np.uint8), rim)
+    first = (start // side + 1) * width + start % side + 1
     # The next offset for order * 16 + bit mask of unseen neighbours; 0 when all are seen.
     offsets = (-width, 1, width, -1)  # up, right, down, left
     moves = [
@@ -213,82 +200,41 @@ def generate(size: int, seed: int, numbers: Numbers) -> tuple[Cells, Mask]:
         for order in _ORDERS
         for mask in range(16)
     ]
-    search = _search_together if count >= _MIN_TOGETHER else _search_singly
-    back = search(16 * rimmed.reshape(count, -1), unseen.reshape(count, -1), first, moves, width)
-    on_path = np.zeros(back.size, dtype=np.bool_)
-    position = np.arange(count) * back.shape[1] + last
-    while len(position):
-        on_path[position] = True
-        step = back.ravel().take(position)
-        position = (position + step)[step != 0]
+    back = np.empty(orders.shape, dtype=np.int16)
+    for maze, position in enumerate(first.tolist()):
+        back[maze] = _search(orders[maze].tolist(), bytearray(unseen), position, moves, width)
+    # Nodes are open, and so are the passages through which they were entered.
     steps = back.reshape(count, side + 2, width)[:, 1:-1, 1:]
-    marked = on_path.reshape(count, side + 2, width)[:, 1:-1, 1:]
-    cells = _cells(np.ones_like(steps, dtype=np.bool_), steps, width).astype(np.uint8)
+    up, right, down, left = (steps == offset for offset in offsets)
+    is_open = np.zeros((count, size, size), dtype=np.bool_)
+    is_open[:, ::2, ::2] = True
+    is_open[:, 1::2, ::2] = up[:, 1:] | down[:, :-1]
+    is_open[:, ::2, 1::2] = left[:, :, 1:] | right[:, :, :-1]
+    cells = np.where(is_open, FREE, WALL).astype(np.uint8)
     for node, code in ((start, START), (end, END)):
         cells[np.arange(count), 2 * (node // side), 2 * (node % side)] = code
-    return cells, _cells(marked, steps, width)
-
-
-def _cells(chosen: Mask, steps: NDArray[np.int16], width: int) -> Mask:
-    """(N, s, s): the chosen nodes (N, n, n), and the passages through which they were entered."""
-    count, side, _ = chosen.shape
-    cells = np.zeros((count, 2 * side - 1, 2 * side - 1), dtype=np.bool_)
-    cells[:, ::2, ::2] = chosen
-    up, right, down, left = (chosen & (steps == offset) for offset in (-width, 1, width, -1))
-    cells[:, 1::2, ::2] = up[:, 1:] | down[:, :-1]
-    cells[:, ::2, 1::2] = left[:, :, 1:] | right[:, :, :-1]
     return cells
 
 
-def _search_together(
-    orders: Numbers, unseen: Cells, start: Numbers, moves: list[int], width: int
-) -> NDArray[np.int16]:
-    """(N, nodes): the offset back to where each node was entered from; all mazes in step."""
-    count, area = orders.shape
-    next_move = np.array(moves)
-    position = np.arange(count) * area + start
-    flat_orders, flat_unseen = orders.astype(np.int16).ravel(), unseen.ravel()
-    back = np.zeros(count * area, dtype=np.int16)
-    nodes = int(unseen[0].sum())
-    flat_unseen[position] = 0
-    for _ in range(2 * (nodes - 1)):  # every node but the start is entered once and left once
-        mask = flat_unseen.take(position - width)
-        mask |= flat_unseen.take(position + 1) << 1
-        mask |= flat_unseen.take(position + width) << 2
-        mask |= flat_unseen.take(position - 1) << 3
-        move = next_move.take(flat_orders.take(position) + mask)
-        forward = move.astype(np.bool_)
-        position += np.where(forward, move, back.take(position))
-        entered = position[forward]
-        flat_unseen[entered] = 0
-        back[entered] = -move[forward]
-    return back.reshape(count, area)
-
-
-def _search_singly(
-    orders: Numbers, unseen: Cells, start: Numbers, moves: list[int], width: int
-) -> NDArray[np.int16]:
-    """The same in a plain loop, one maze after the other."""
-    backs = np.zeros(orders.shape, dtype=np.int16)
-    for number, position in enumerate(start.tolist()):
-        order, new = orders[number].tolist(), bytearray(unseen[number])
-        back = [0] * len(order)
-        new[position] = 0
-        while True:
-            mask = (
-                new[position - width]
-                | new[position + 1] << 1
-                | new[position + width] << 2
-                | new[position - 1] << 3
-            )
-            move = moves[order[position] + mask]
-            if move:
-                position += move
-                new[position] = 0
-                back[position] = -move
-            elif back[position]:
-                position += back[position]
-            else:
-                break
-        backs[number] = back
-    return backs
+def _search(
+    orders: list[int], unseen: bytearray, position: int, moves: list[int], width: int
+) -> list[int]:
+    """The offset from every node back to the one that it was entered from; 0 for the start."""
+    back = [0] * len(orders)
+    unseen[position] = 0
+    while True:
+        mask = (
+            unseen[position - width]
+            | unseen[position + 1] << 1
+            | unseen[position + width] << 2
+            | unseen[position - 1] << 3
+        )
+        move = moves[16 * orders[position] + mask]
+        if move:
+            position += move
+            unseen[position] = 0
+            back[position] = -move
+        elif back[position]:
+            position += back[position]
+        else:
+            return back

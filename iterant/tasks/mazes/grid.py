@@ -1,10 +1,10 @@
-"""Mazes as grids of cells, as images, and their shortest paths.
+"""Mazes as grids of cells, as text and as images, and their shortest paths.
 
-    >>> cells = from_text("S.#\\n#.#\\n#.E")      # codes: WALL, FREE, START, END
-    >>> shortest_path(cells)
-    [(0, 0), (0, 1), (1, 1), (2, 1), (2, 2)]
-    >>> to_image(cells[None]).shape
-    (1, 3, 12, 12)
+    >>> from_text("S.#\\n#.#\\n#.E")      # codes: WALL, FREE, START, END
+    array([[2, 1, 0], [0, 1, 0], [0, 1, 3]], dtype=uint8)
+    >>> mazes = from_text("S.#\\n#.#\\n#.E")[None]
+    >>> descend(mazes, distances(mazes)).sum(), to_image(mazes).shape
+    (5, (1, 3, 12, 12))
 
 A grid has one start and one end; it may have loops, and any cell of it may be open.
 
@@ -14,7 +14,6 @@ border of 3 pixels: H = 2h + 6, W = 2w + 6.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from iterant.errors import TaskError
+from iterant.tasks.inputs import MOST_PROBLEMS, Material
 
 WALL, FREE, START, END = range(4)
 """Codes of cells."""
@@ -31,11 +31,70 @@ BORDER = 3
 """Pixels of wall around the cells of an image."""
 COLOURS = np.array([[0, 0, 0], [1, 1, 1], [0, 1, 0], [1, 0, 0]], dtype=np.uint8)
 """Red, green, blue of a wall, a free cell, the start, the end."""
+UNMARKED, RIGHT, WRONG, MISSED = range(4)
+"""Marks of pixels: not on a path; predicted, rightly or wrongly; of the answer, not predicted."""
+
+# A path is drawn with stars, so a star is free.
+_CODES = {"#": WALL, " ": FREE, ".": FREE, "*": FREE, "S": START, "G": END, "E": END}
+_CODE_OF = np.array([_CODES.get(chr(letter), WALL) for letter in range(128)], dtype=np.uint8)
+_SIGNS, _MARKS = np.array(list("#.SE")), np.array(list(" *xo"))
+_EXAMPLE = r"try 'S.#\n#.E'"
 
 Cells = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
-Cell = tuple[int, int]
-"""(row, column)"""
+
+
+def split_text(material: Material) -> list[Material]:
+    """One part per maze; empty lines separate them."""
+    parts: list[Material] = []
+    line = 1
+    for block in material.text.split("\n\n"):
+        if maze := block.lstrip("\n"):
+            parts.append(material.part(maze, f"line {line + len(block) - len(maze)}"))
+        line += block.count("\n") + 2
+        if len(parts) > MOST_PROBLEMS:  # `gather` refuses them; do not keep millions
+            break
+    return parts if len(parts) > 1 else [material]
+
+
+def from_text(text: str) -> Cells:
+    """(h, w) codes of one maze, without the wall around it; lines have one width."""
+    lines = text.replace("\r\n", "\n").strip("\n").upper().split("\n")
+    for row, line in enumerate(lines, start=1):
+        if not line or len(line) != len(lines[0]):
+            raise TaskError(
+                f"lines of a maze have one width: line 1 has {len(lines[0])} characters, "
+                f"line {row} has {len(line)}; write free squares as dots to see them"
+            )
+        if strange := set(line) - set(_CODES):
+            raise TaskError(
+                f"a maze is drawn with # . S and E (or G), got {min(strange)!r} in line {row}; "
+                f"{_EXAMPLE}"
+            )
+    letters = np.frombuffer("".join(lines).encode(), np.uint8)
+    cells = _CODE_OF[letters].reshape(len(lines), -1)
+    for code, name in ((START, "start (S)"), (END, "end (E or G)")):
+        if (count := int((cells == code).sum())) != 1:
+            raise TaskError(f"a maze has one {name}, got {count}; {_EXAMPLE}")
+    inside = cells[1:-1, 1:-1]
+    around_is_wall = (inside != WALL).sum() == (cells != WALL).sum()
+    return inside if around_is_wall else cells
+
+
+def to_text(cells: Cells, marks: NDArray[np.int64]) -> str:
+    """One character per cell of (h, w) codes and (H, W) marks, with the wall around the maze.
+
+    ``*`` is the path, ``x`` a wrong cell, ``o`` a missed one; a missed end is a small letter.
+    """
+    walled = np.pad(cells, 1)
+    height, width = walled.shape
+    # Without its outermost pixels the image is two by two pixels per cell, wall around included.
+    worst = marks[1:-1, 1:-1].reshape(height, 2, width, 2).max(axis=(1, 3))
+    inner = walled <= FREE
+    signs = np.where(inner & (worst > UNMARKED), _MARKS[worst], _SIGNS[walled])
+    missed_ends = ~inner & (worst >= WRONG)
+    signs[missed_ends] = np.char.lower(signs[missed_ends])
+    return "\n".join("".join(line) for line in signs)
 
 
 def to_pixels(cells: Cells) -> Cells:
@@ -123,33 +182,3 @@ def descend(cells: Cells, steps: NDArray[np.int32]) -> Mask:
         first = (flat[options] == nearer).argmax(axis=0)
         position = options[first, np.arange(len(position))]
     return on_path.reshape(count, height + 2, stride)[:, 1:-1, 1:]
-
-
-def shortest_path(cells: Cells, within: Mask | None = None) -> list[Cell]:
-    """The path of `descend` through (h, w) codes, start and end included; [] when there is none.
-
-    With ``within`` it leads over these cells alone. A plain search: on one maze with a long path
-    it is faster than a numpy step per distance.
-    """
-    is_open = cells != WALL if within is None else (cells != WALL) & within
-    stride = cells.shape[1] + 1
-    unseen = bytearray(np.pad(is_open, ((1, 1), (1, 0))))  # with a rim of walls
-    ends = (np.argwhere(cells == code)[0].tolist() for code in (START, END))
-    first, last = ((row + 1) * stride + column + 1 for row, column in ends)
-    if not (unseen[first] and unseen[last]):
-        return []
-    steps, queue = {last: 0}, deque([last])
-    while queue and first not in steps:
-        position = queue.popleft()
-        for neighbour in (position - stride, position + 1, position + stride, position - 1):
-            if unseen[neighbour] and neighbour not in steps:
-                steps[neighbour] = steps[position] + 1
-                queue.append(neighbour)
-    if first not in steps:
-        return []
-    path = [first]
-    while (position := path[-1]) != last:
-        nearer = steps[position] - 1
-        ways = (position + stride, position - 1, position + 1, position - stride)
-        path.append(next(way for way in ways if steps.get(way) == nearer))
-    return [(position // stride - 1, position % stride - 1) for position in path]

@@ -39,9 +39,9 @@ Pixels = NDArray[np.uint8]
 Values = NDArray[np.float64]
 
 _MOST_PIXELS = 25_000_000
+"""At three bytes each and working memory, a few hundred megabytes."""
 _LONGEST_SIDE = 20_000
 _FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF")
-"""At three bytes each and working memory, a few hundred megabytes."""
 _SPOTS = {START: ("green", "start"), END: ("red", "end")}
 _CONTRAST = 50
 """Smallest difference, of 255, between the means of dark and light pixels."""

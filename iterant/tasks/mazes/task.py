@@ -27,29 +27,27 @@ from iterant.tasks.datasets import BenchmarkTask
 from iterant.tasks.inputs import PICTURE, TEXT, Material
 from iterant.tasks.mazes.generate import parse_problems
 from iterant.tasks.mazes.grid import (
-    BORDER,
     END,
     FREE,
     LARGEST_READ,
-    Cells,
-    distances,
-    from_image,
-    path_lengths,
-    shortest_path,
-    to_image,
-    to_pixels,
-    whole_cells,
-)
-from iterant.tasks.mazes.image import read_picture
-from iterant.tasks.mazes.text import (
     MISSED,
     RIGHT,
     UNMARKED,
     WRONG,
+    Cells,
+    Mask,
+    descend,
+    distances,
+    from_image,
     from_text,
+    path_lengths,
     split_text,
+    to_image,
+    to_pixels,
     to_text,
+    whole_cells,
 )
+from iterant.tasks.mazes.image import read_picture
 from iterant.tasks.protocol import (
     Batch,
     Description,
@@ -64,8 +62,6 @@ from iterant.tasks.protocol import (
     ranges,
 )
 
-_CHUNK = 1 << 24
-"""Pixels generated at a time."""
 _SHORTENED = 2
 """Cells by which `Mazes.shorten` moves the end."""
 # Blue, orange and purple of Okabe and Ito's palette for colour-blind readers, by mark.
@@ -99,7 +95,7 @@ class Mazes(BenchmarkTask):
             raise TaskError("problems from files are of one kind; leave out problems, or data")
         super().__init__(data)
         self.kind = parse_problems(problems)
-        if data is not None or not self.kind.has_lattice:
+        if data is not None or self.kind.walls is not None:
             self.sizes = range(2, 4002)
             means = "a whole number of at least 2: squares a side"
             self.spec = replace(self.spec, size_means=means)
@@ -117,17 +113,7 @@ class Mazes(BenchmarkTask):
         return Batch(batch.inputs, batch.targets, {"path_length": steps})
 
     def _generate(self, size: int, seed: int, numbers: NDArray[np.int64]) -> Batch:
-        count, pixels = len(numbers), 2 * size + 2 * BORDER
-        inputs = torch.empty(count, 3, pixels, pixels)
-        targets = torch.empty(count, pixels, pixels, dtype=torch.int64)
-        # In chunks, because the intermediate arrays would take as much memory again.
-        chunk = max(1, _CHUNK // pixels**2)
-        for begin in range(0, count, chunk):
-            part = slice(begin, begin + chunk)
-            cells, path = self.kind.generate(size, seed, numbers[part])
-            inputs[part] = torch.from_numpy(to_image(cells))
-            targets[part] = torch.from_numpy(to_pixels(path.astype(np.uint8)))
-        return Batch(inputs, targets)
+        return _batch(*self.kind.generate(size, seed, numbers))
 
     def encode(self, problem: str) -> Batch:
         """A maze in text: ``#`` walls, spaces or dots, S and E (or G); lines of one width.
@@ -159,16 +145,16 @@ class Mazes(BenchmarkTask):
 
     def verdict(self, batch: Batch, index: int, prediction: Tensor) -> RulesCheck:
         """Whether the marked cells are one path from start to end, shortest or not."""
-        pixels = prediction[index].cpu().numpy() == 1
-        marked = whole_cells(pixels[None])[0]
+        pixels, maze = prediction[[index]].cpu().numpy() == 1, from_image(batch.inputs[[index]])
+        marked = whole_cells(pixels)
         if not marked.any():
             return RulesCheck(False, "no way is marked")
-        path = shortest_path(from_image(batch.inputs[[index]])[0], within=marked)
-        if not path:
+        steps = int(path_lengths(maze, distances(maze, within=marked))[0])
+        if steps < 0:
             return RulesCheck(False, "start and end are not joined")
         if int(pixels.sum()) != 4 * int(marked.sum()):
             return RulesCheck(False, "start and end are joined, with squares half marked")
-        if extra := int(marked.sum()) - len(path):
+        if extra := int(marked.sum()) - (steps + 1):
             beside = counted(extra, "square")
             return RulesCheck(
                 False, f"start and end are joined, with {beside} beside a shortest way"
@@ -181,36 +167,32 @@ class Mazes(BenchmarkTask):
         Where a maze has loops, the target is one of several shortest paths.
         """
         right = every_position_right(prediction, batch).cpu()
-        # All shortest paths have the same number of pixels, four per cell.
-        same_length = (prediction == 1).flatten(1).sum(dim=1) == batch.targets.flatten(1).sum(dim=1)
-        rows = (same_length.cpu() & ~right).nonzero()[:, 0]
-        if len(rows):
-            valid = self.near_misses(prediction[rows.to(prediction.device)], batch[rows]).valid
-            right[rows] = valid
-        return right
+        valid = self.near_misses(prediction, batch).valid
+        # All shortest paths have the same number of pixels.
+        marked, wanted = ((grid == 1).flatten(1).sum(dim=1) for grid in (prediction, batch.targets))
+        return right | (valid & (marked.cpu() == wanted.cpu()))
 
     def shorten(self, batch: Batch) -> tuple[Batch, Tensor]:
         """The mazes with their ends moved two cells along the path, and the rows they came from.
 
         Mazes with a path of two steps or fewer are left out.
         """
-        paths = whole_cells(batch.targets.cpu().numpy())
-        rows = np.flatnonzero(paths.sum(axis=(1, 2)) > _SHORTENED + 1)
+        mazes, paths = from_image(batch.inputs), whole_cells(batch.targets.cpu().numpy())
+        steps = distances(mazes, within=paths)
+        rows = np.flatnonzero(path_lengths(mazes, steps) > _SHORTENED)
         if not len(rows):
             raise TaskError(
                 f"no known path has more than {_SHORTENED} steps, so no end can move "
                 f"{_SHORTENED} nearer; sample larger mazes"
             )
-        chosen, paths = batch[rows], paths[rows]
-        mazes = from_image(chosen.inputs)
-        for cells, on_path in zip(mazes, paths, strict=True):
-            path = shortest_path(cells, within=on_path)
-            cells[path[-1]], cells[path[-1 - _SHORTENED]] = FREE, END
-            for cell in path[-_SHORTENED:]:
-                on_path[cell] = False
-        targets = torch.from_numpy(to_pixels(paths.astype(np.uint8))).to(batch.targets)
-        inputs = torch.from_numpy(to_image(mazes)).to(batch.inputs)
-        extras = {**chosen.extras, "path_length": paths.sum(axis=(1, 2)) - 1}
+        chosen, mazes, steps = batch[rows], mazes[rows], steps[rows]
+        path = descend(mazes, steps)
+        mazes[mazes == END] = FREE
+        mazes[path & (steps == _SHORTENED)] = END
+        path &= steps >= _SHORTENED
+        shorter = _batch(mazes, path)
+        extras = {**chosen.extras, "path_length": path.sum(axis=(1, 2)) - 1}
+        inputs, targets = shorter.inputs.to(batch.inputs), shorter.targets.to(batch.targets)
         return Batch(inputs, targets, extras), torch.from_numpy(rows)
 
     def kinds(self, batch: Batch) -> list[Kind]:
@@ -259,6 +241,12 @@ class Mazes(BenchmarkTask):
         return Description(title="mazes", text=to_text(maze, marks), cells=cells, caption=caption)
 
 
+def _batch(cells: Cells, on_path: Mask) -> Batch:
+    """Mazes of (N, h, w) codes; the answer is whether a cell is on the path."""
+    inputs = torch.from_numpy(to_image(cells)).float()
+    return Batch(inputs, torch.from_numpy(to_pixels(on_path.astype(np.uint8))).long())
+
+
 def _solved_maze(cells: Cells) -> Batch:
     """One maze of (h, w) codes with its shortest path as target."""
     if max(cells.shape) > LARGEST_READ:
@@ -266,14 +254,9 @@ def _solved_maze(cells: Cells) -> Batch:
             f"mazes of at most {LARGEST_READ} squares a side are read, got "
             f"{cells.shape[0]} by {cells.shape[1]}; give a smaller one"
         )
-    path = shortest_path(cells)
-    on_path = np.zeros_like(cells)
-    for cell in path:
-        on_path[cell] = 1
-    inputs = torch.from_numpy(to_image(cells[None])).float()
-    targets = torch.from_numpy(to_pixels(on_path[None])).long()
-    extras: dict[str, NDArray[np.generic]] = {
-        "path_length": np.array([len(path) - 1]),
-        "solvable": np.array([bool(path)]),
-    }
-    return Batch(inputs, targets if path else torch.full_like(targets, -1), extras)
+    steps = distances(cells[None])
+    length = path_lengths(cells[None], steps)
+    batch = _batch(cells[None], descend(cells[None], steps))
+    extras = {"path_length": length, "solvable": length >= 0}
+    targets = batch.targets if length[0] >= 0 else torch.full_like(batch.targets, -1)
+    return Batch(batch.inputs, targets, extras)

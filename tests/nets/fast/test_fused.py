@@ -4,25 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor
+from test_strings import gradients, random
 
 from iterant.engine import State, last, think
 from iterant.nets import DeepThinking, PaperConfig, build
 from iterant.nets.deep_thinking import FeedForward, FeedForwardConfig
-from iterant.nets.fast.deep_thinking import Fused, Layer, Tape, can_fuse
+from iterant.nets.fast.deep_thinking import Fused, Layer, Tape
 
 Network = DeepThinking | FeedForward
-
-
-def random(*shape: int, seed: int) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64)
-
-
-def gradients(net: Network) -> dict[str, Tensor]:
-    grads = {name: weight.grad for name, weight in net.named_parameters()}
-    net.zero_grad()
-    return {name: gradient.clone() for name, gradient in grads.items() if gradient is not None}
 
 
 CONFIGS = [
@@ -59,20 +48,6 @@ def test_logits_and_gradients_equal_the_plain_network(config: PaperConfig, resum
     for name, gradient in wanted.items():
         assert gradient.norm() > 0, name
         assert (got[name] - gradient).norm() <= 1e-12 * gradient.norm(), name
-
-
-@pytest.mark.parametrize("kind", [DeepThinking, FeedForward])
-def test_networks_that_cannot_be_fused(kind: type[Network]) -> None:
-    class Other(kind):  # type: ignore[misc, valid-type]
-        """May compute something else."""
-
-    def can_be_fused(cls: type[Network], **changes: object) -> bool:
-        with torch.device("meta"):
-            return can_fuse(cls(cls.Config(dims=1, channels=1, width=4, **changes)))  # type: ignore[arg-type]
-
-    assert can_be_fused(kind)
-    assert not can_be_fused(kind, group_norm=True)
-    assert not can_be_fused(Other)
 
 
 def test_gradients_are_summed_in_float32() -> None:

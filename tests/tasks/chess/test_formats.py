@@ -44,18 +44,6 @@ def test_fields_of_an_epd(text: str, fields: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['bm Rd8# Rd7; id "two"; acd 3;', "am Rd8#; ce 0;", "bm Rd8; am Rd7 Rd6;", "acd 1;"]
-)
-def test_epd_is_read_as_python_chess_reads_it(text: str) -> None:
-    board, operations = chess.Board.from_epd(f"{BOARD} {text}")
-    batch = TASK.encode(f"{BOARD} {text}")
-    for move in board.legal_moves:
-        best, avoid = operations.get("bm"), operations.get("am")
-        right = move in best if best else move not in avoid if avoid else None  # type: ignore[operator]
-        assert is_accepted(TASK, batch, marked(batch, move.uci())) is right, move
-
-
-@pytest.mark.parametrize(
     "text",
     ["bm;", "bm Rd8; bm Rd7;", 'bm Rd8 id "x";', 'bm Rd8; id "x', "bm Rd8; 17;", "bm Rd9;"],
 )

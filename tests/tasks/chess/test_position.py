@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from iterant.errors import TaskError
 from iterant.tasks.chess.position import (
     LETTERS,
-    PackedPositions,
     boards_from_planes,
     check_position,
-    legal_moves,
     marked_squares,
     parse_fen,
     parse_move,
@@ -81,21 +79,6 @@ def test_targets_are_origin_and_destination() -> None:
             grid = targets(code, torch.tensor([black]))[0]
             assert set(marked_squares(grid, black)) == {move.from_square, move.to_square}
             assert grid.sum() == 2
-
-
-def test_packed_positions() -> None:
-    first = [next(iter(board.legal_moves)) for board in GAMES]
-    moves = torch.tensor([move.from_square | move.to_square << 6 for move in first])
-    moves = (moves | BLACK.long() << 15).int()
-    positions = PackedPositions(PACKED, moves).to("cpu")
-    assert len(positions) == len(GAMES)
-    which = torch.tensor([7, 0, 7, 31])
-    inputs, answers = positions[which]
-    assert torch.equal(inputs, planes(PACKED, BLACK)[which])
-    assert torch.equal(answers, targets(moves, BLACK)[which])
-    # Torch refuses to mix devices, so on a device without memory nothing can come from the host.
-    inputs, answers = positions.to("meta")[which.to("meta")]
-    assert (inputs.shape, answers.shape) == ((4, 12, 8, 8), (4, 8, 8))
 
 
 def test_mirroring_equals_python_chess() -> None:
@@ -179,21 +162,6 @@ def test_impossible_and_finished_positions_are_refused(fen: str, reason: str) ->
     assert "\n" not in str(caught.value)
 
 
-def test_moves_are_written_and_read_as_by_python_chess() -> None:
-    seen = 0
-    for board in (*GAMES, *map(chess.Board, (CASTLES, BLACK_CASTLES, PROMOTES, KNIGHTS, PINNED))):
-        position = parse_fen(board.fen(en_passant="fen"))
-        legal = legal_moves(position)
-        for move in board.legal_moves:
-            squares = move.from_square, move.to_square
-            assert legal[squares] == board.san(move).split("=")[0]
-            for text in (board.san(move), board.lan(move), move.uci()):
-                assert parse_move(position, text) == squares
-                seen += 1
-        assert len(legal) == len({(move.from_square, move.to_square) for move in board.legal_moves})
-    assert seen > 1500
-
-
 @pytest.mark.parametrize(
     ("fen", "text", "squares"),
     [
@@ -206,27 +174,19 @@ def test_moves_are_written_and_read_as_by_python_chess() -> None:
         (KNIGHTS, "Nbd4", "b5d4"),  # the other knight on file b cannot
         (KNIGHTS, "Nbxc3!?", "b5c3"),
         (PINNED, "Nd5", "c3d5"),
+        (BLACK_CASTLES, "O-O", None),  # over an attacked square
+        (CASTLES.replace("KQkq", "kq"), "O-O", None),
+        (PROMOTES, "Kf3=Q", None),
+        (KNIGHTS, "Nf8", None),
+        (KNIGHTS, "Nxc3", None),  # two knights can
+        (KNIGHTS, "knight", None),
+        (KNIGHTS, "--", None),
     ],
 )
-def test_lenient_notation(fen: str, text: str, squares: str) -> None:
-    assert parse_move(parse_fen(fen), text) == (
-        chess.parse_square(squares[:2]),
-        chess.parse_square(squares[2:]),
-    )
-
-
-@pytest.mark.parametrize(
-    ("fen", "text"),
-    [
-        (BLACK_CASTLES, "O-O"),  # over an attacked square
-        (CASTLES.replace("KQkq", "kq"), "O-O"),
-        (PROMOTES, "Kf3=Q"),
-        (KNIGHTS, "Nf8"),
-        (KNIGHTS, "Nxc3"),  # two knights can
-        (KNIGHTS, "knight"),
-        (KNIGHTS, "--"),
-    ],
-)
-def test_wrong_moves_are_refused(fen: str, text: str) -> None:
-    with pytest.raises(TaskError, match="is no legal move there or stands for several"):
-        parse_move(parse_fen(fen), text)
+def test_lenient_notation(fen: str, text: str, squares: str | None) -> None:
+    position = parse_fen(fen)
+    if squares is None:
+        with pytest.raises(TaskError, match="is no legal move there or stands for several"):
+            parse_move(position, text)
+    else:
+        assert "".join(map(square_name, parse_move(position, text))) == squares

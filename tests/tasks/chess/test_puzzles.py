@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import bz2
 import hashlib
-import io
-import itertools
 import json
 import lzma
 import pickle
@@ -29,10 +27,8 @@ from iterant.tasks.chess.puzzles import (
     FLAGS,
     LONGEST_LINE,
     Puzzles,
-    holds_puzzles,
     load_puzzles,
     pack_csv,
-    read_puzzles,
     subset,
     write_puzzles,
 )
@@ -69,8 +65,6 @@ def test_write_and_load(sample: Puzzles, tmp_path: Path, compress: bool) -> None
     meta = json.loads((tmp_path / "set" / "meta.json").read_text())
     assert (meta["version"], meta["count"], meta["source"]) == (1, 80, "a test")
     assert [path.name for path in tmp_path.iterdir()] == ["set"], "nothing else is left behind"
-    assert holds_puzzles(tmp_path / "set")
-    assert not holds_puzzles(tmp_path)
     with pytest.raises(UsageError, match="is there already"):
         write_puzzles(sample, tmp_path / "set", source="test")
 
@@ -347,22 +341,6 @@ def test_paths_are_checked(tmp_path: Path) -> None:
     path = write(tmp_path, TEXT)
     with pytest.raises(UsageError, match="is there already"):
         pack_csv(path, tmp_path)
-
-
-class Endless(io.BytesIO):
-    """A file that cannot be read to its end."""
-
-    def read(self, size: int | None = -1) -> bytes:
-        assert size in range(1, BLOCK + 1)
-        return super().read(size) or ROWS[0].encode() * 100
-
-
-@pytest.mark.parametrize("packing", PACKINGS)
-def test_reading_is_lazy(packing: str) -> None:
-    start = PACKINGS[packing](TEXT)
-    rows = read_puzzles(Endless(start), "many")
-    lines = [line for line, _ in itertools.islice(rows, 4 if packing != "plain" else 1000)]
-    assert lines == list(range(2, len(lines) + 2))
 
 
 @pytest.mark.parametrize("package", ["chess", "zstandard"])

@@ -22,11 +22,10 @@ from iterant.tasks.mazes.grid import (
     descend,
     distances,
     from_image,
+    from_text,
     path_lengths,
-    shortest_path,
     to_image,
 )
-from iterant.tasks.mazes.text import from_text
 
 Grid = NDArray[np.uint8]
 SHAPES = st.tuples(st.integers(1, 3), st.integers(1, 7), st.integers(1, 7))
@@ -131,11 +130,10 @@ def mazes(draw: st.DrawFn) -> Grid:
 
 @given(mazes(), st.data())
 @settings(max_examples=80)
-def test_both_searches_find_the_shortest_path(cells: Grid, data: st.DataObject) -> None:
+def test_distances_and_paths_equal_a_plain_search(cells: Grid, data: st.DataObject) -> None:
     within = data.draw(st.none() | arrays(np.bool_, cells.shape))
     restricted = cells if within is None else np.where(within, cells, WALL).astype(np.uint8)
     path = plain_path(restricted)
-    assert shortest_path(cells, within) == path
     steps = distances(cells[None], None if within is None else within[None])
     assert {
         tuple(cell): steps[0][tuple(cell)] for cell in np.argwhere(steps[0] >= 0).tolist()

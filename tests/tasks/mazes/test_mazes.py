@@ -9,11 +9,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from numpy.typing import NDArray
-from test_grid import mazes
+from test_grid import mazes, plain_path
 
 from iterant.errors import TaskError
 from iterant.tasks.inputs import gather
-from iterant.tasks.mazes.grid import END, START, from_image, shortest_path, to_image, to_pixels
+from iterant.tasks.mazes.grid import END, START, from_image, to_image, to_pixels
 from iterant.tasks.mazes.task import Mazes
 from iterant.tasks.protocol import Batch
 
@@ -23,7 +23,7 @@ TASK = Mazes()
 def solution(cells: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """The path by breadth-first search, as cells."""
     path = np.zeros_like(cells)
-    path[tuple(np.array(shortest_path(cells)).T)] = 1
+    path[tuple(np.array(plain_path(cells)).T)] = 1
     return path
 
 
@@ -54,13 +54,6 @@ def test_targets_are_the_path(size: int, count: int) -> None:
     paths = np.stack([solution(cells) for cells in from_image(batch.inputs)])
     assert np.array_equal(to_pixels(paths), batch.targets.numpy())
     assert np.array_equal(paths.sum(axis=(1, 2)), batch.extras["path_length"] + 1)
-
-
-def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = TASK.sample(70, size=9, seed=2)
-    monkeypatch.setattr("iterant.tasks.mazes.task._CHUNK", 3 * 24**2)
-    assert torch.equal(TASK.sample(70, size=9, seed=2).inputs, whole.inputs)
-    assert torch.equal(TASK.sample(70, size=9, seed=2).targets, whole.targets)
 
 
 def test_encoding_a_drawn_maze() -> None:
@@ -114,10 +107,10 @@ def test_shortened_mazes(size: int) -> None:
     batch = TASK.sample(60, size=size, seed=2)
     shorter, rows = TASK.shorten(batch)
     before, after = from_image(batch.inputs), from_image(shorter.inputs)
-    paths = [shortest_path(cells) for cells in before]
+    paths = [plain_path(cells) for cells in before]
     assert rows.tolist() == [row for row, path in enumerate(paths) if len(path) > 3]
     for place, row in enumerate(rows.tolist()):
-        path = shortest_path(after[place])
+        path = plain_path(after[place])
         assert path == paths[row][:-2]
         changed = {tuple(cell) for cell in np.argwhere(after[place] != before[row]).tolist()}
         assert changed == {paths[row][-1], path[-1]}
