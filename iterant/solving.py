@@ -90,8 +90,8 @@ class Answer:
 
     def to(self, device: torch.device | str) -> Answer:
         """The same answers on another device."""
-        tensors = (self.prediction, self.steps, self.answered_at)
-        return Answer(*(tensor.to(device) for tensor in tensors), self.stopped_by)
+        steps, answered_at = self.steps.to(device), self.answered_at.to(device)
+        return Answer(self.prediction.to(device), steps, answered_at, self.stopped_by)
 
     def __repr__(self) -> str:
         """The number settled and their iterations, in one line."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
+import importlib
 import io
 from pathlib import Path
 from typing import Any
 
 import nbclient
-import nbformat
 import pytest
 from PIL import Image
 
@@ -33,8 +33,9 @@ solution
 def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     """Of every cell, by a real kernel."""
     folder: Path = tmp_path_factory.mktemp("notebook")
-    cells = [nbformat.v4.new_code_cell(text.strip()) for text in CELLS.split("---")]
-    notebook = nbformat.v4.new_notebook(cells=cells)
+    new: Any = importlib.import_module("nbformat.v4")
+    cells = [new.new_code_cell(text.strip()) for text in CELLS.split("---")]
+    notebook = new.new_notebook(cells=cells)
     client = nbclient.NotebookClient(
         notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
     )

@@ -127,7 +127,9 @@ def check_new_folder(path: PathLike) -> Path:
     """Check that a folder can be written and is empty or absent."""
     folder = check_writable_folder(path)
     if folder.is_dir() and any(folder.iterdir()):
-        raise UsageError(f"{folder} is there already; give a new or an empty folder as {argument('out')}")
+        raise UsageError(
+            f"{folder} is there already; give a new or an empty folder as {argument('out')}"
+        )
     return folder
 
 

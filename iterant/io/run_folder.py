@@ -255,7 +255,9 @@ class RunSummary:
 def free_folder(name: str) -> Path:
     """``runs/NAME`` for a new run or its seeds; ``runs/NAME-2`` and so on if that exists."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise UsageError(f"several processes write into one folder; name it: {argument('out', 'DIR')}")
+        raise UsageError(
+            f"several processes write into one folder; name it: {argument('out', 'DIR')}"
+        )
     folder, number = Path("runs") / name, 1
     while folder.exists() or any(folder.parent.glob(f"{folder.name}-s[0-9]*")):
         number += 1

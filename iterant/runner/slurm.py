@@ -103,7 +103,9 @@ def submit(
     try:
         executor = AutoExecutor(folder=make_subfolder(folder.path / SLURM), cluster="slurm")
     except RuntimeError as error:
-        raise UsageError(f"there is no Slurm here ({error}); use {argument('on', 'local')}") from error
+        raise UsageError(
+            f"there is no Slurm here ({error}); use {argument('on', 'local')}"
+        ) from error
     optional = {
         "slurm_partition": cluster.partition,
         "gpus_per_node": cluster.gpus_per_node,

@@ -81,7 +81,8 @@ class NotebookReporter(Reporter):
     """The progress of a run as one line of a notebook, the default there."""
 
     def __init__(self) -> None:
-        self._line, self._progress = NotebookLine(), None
+        self._line = NotebookLine()
+        self._progress: Progress | None = None
 
     def begin(self, title: str, folder: Path, progress: Progress) -> None:
         self.note(f"{title}, kept in {folder}")

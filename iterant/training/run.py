@@ -11,7 +11,6 @@ decay the learning rate in a branch and continue the original run later at its c
 from __future__ import annotations
 
 import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -296,10 +295,9 @@ def threads_of(run: RunFolder) -> int | None:
 def threads_for(net: Net) -> int:
     """The number of CPU threads for a new run; one that an environment variable sets is kept.
 
-    Training a rule with message passing is many operations on small tensors, for which one thread is
-    fastest. If
-    torch was imported before iterant on a busy machine, threads spin while they wait: then there
-    are no more than free cores.
+    A rule with message passing is trained by many operations on small tensors, for which one thread
+    is fastest. If torch was imported before iterant on a busy machine, threads spin while they
+    wait: then there are no more than free cores.
     """
     threads = torch.get_num_threads()
     if number_is_chosen():

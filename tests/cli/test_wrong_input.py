@@ -38,7 +38,10 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("mazes --save m.gif", "pictures are written as .png or .svg, got"),
     ],
     "solve": [
-        ("mazes --sise 9", "unknown option: --sise. Did you mean --size? (see iterant solve --help)"),
+        (
+            "mazes --sise 9",
+            "unknown option: --sise. Did you mean --size? (see iterant solve --help)",
+        ),
         ("mazes nowhere.png", "there is no file"),
         ("mazes --size 8", "odd"),
         ("mazes S.G --size 9", "not both"),

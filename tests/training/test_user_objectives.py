@@ -61,12 +61,14 @@ def test_a_run_resumes_with_the_same_loss_only(
     begin(tmp_path / "plain")
     stopping_at(monkeypatch, None)
     registry._allowed.clear()
-    with pytest.raises(UntrustedCode, match="test_user_objectives:doubled.*trust=True, or give it"):
+    with pytest.raises(
+        UntrustedCode, match=r"test_user_objectives:doubled.*trust=True, or give it"
+    ):
         train(resume=tmp_path / "broken", device="cpu")
     for path, objective in (("broken", FullUnroll), ("plain", doubled)):
-        with pytest.raises(UsageError, match="was trained with .*; give the same"):
+        with pytest.raises(UsageError, match=r"was trained with .*; give the same"):
             train(resume=tmp_path / path, device="cpu", objective=objective)
-    with pytest.raises(UsageError, match="<lambda>, which cannot be imported.*objective="):
+    with pytest.raises(UsageError, match=r"<lambda>, which cannot be imported.*objective="):
         train(resume=tmp_path / "local", device="cpu", trust=True)
     assert_equal(train(resume=tmp_path / "broken", device="cpu", objective=doubled), whole)
     assert_equal(train(resume=tmp_path / "other", device="cpu", trust=True), whole)

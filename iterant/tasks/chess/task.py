@@ -168,7 +168,8 @@ class Chess:
         if not 0 <= first < stop <= total:
             raise TaskError(
                 f"the range {first}:{stop} is empty or goes beyond the set, which is "
-                f"{self.source()}; choose one within 0:{total}, or give a larger set: {argument('data')}"
+                f"{self.source()}; choose one within 0:{total}, or give a larger set with "
+                f"{argument('data')}"
             )
         return first, stop
 
