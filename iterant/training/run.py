@@ -72,8 +72,7 @@ def train(
         task: a task, its name or ``module:Class``; may be left out with ``resume``.
         recipe: a recipe or its name.
         net: the name of a network, ``module:Class`` or a class.
-        objective: the name of an objective; a function of logits (B, K, *S) and targets (B, *S)
-            that replaces its cross-entropy; or a subclass of `Objective`.
+        objective: its name, a function of logits and targets as loss, or a class of your own.
         seed: decides initial weights, order of problems and noise.
         out: a new folder; give either this or ``resume``.
         resume: an existing run folder.

@@ -147,7 +147,7 @@ def test_a_killed_process_ends_the_other_with_a_message(tmp_path: Path) -> None:
     assert code != 0
     assert noticed["error"] == "TrainingStopped"
     assert "process 0 of 2 lost contact with another" in noticed["message"]
-    assert "--resume" in noticed["message"]
+    assert "again with resume" in noticed["message"]
     assert "\n" not in noticed["message"]
     run = RunFolder.open(tmp_path / "run")
     assert run.state == "failed"
