@@ -88,7 +88,7 @@ def test_a_run_killed_many_times_equals_an_uninterrupted_one(
     assert_equal(RunFolder.open(tmp_path / "run"), begin(tmp_path / "whole", "pool", **changes))
 
 
-MAZES: dict[str, Any] = {**POOL, "size": 3, "watch_every": 0}
+MAZES: dict[str, Any] = {**POOL, "net": "dt-recall", "size": 3, "watch_every": 0}
 
 
 def joined(*words: str) -> tuple[int, list[dict[str, Any]], str]:
