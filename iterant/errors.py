@@ -14,7 +14,43 @@ line and exits with code 2 for wrong input, 1 for a failure of the machine or of
     ├── DataError          a file with wrong or corrupt contents
     │   └── RunError           a run folder that cannot be read, resumed or written
     └── TrainingStopped    training that cannot go on: NaN, explosion, a lost process
+
+Messages name the arguments of Python; within a command, the flags (`argument`).
 """
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+_names_flags = False
+
+
+@contextlib.contextmanager
+def naming_flags() -> Iterator[None]:
+    """Within it, messages name flags of the command line."""
+    global _names_flags
+    before, _names_flags = _names_flags, True
+    try:
+        yield
+    finally:
+        _names_flags = before
+
+
+def argument(name: str, value: object = None) -> str:
+    """An argument in a message: its name, or with the value to give.
+
+    >>> argument("time_limit"), argument("device", "cpu")
+    ('time_limit', "device='cpu'")
+    >>> with naming_flags():
+    ...     argument("time_limit"), argument("device", "cpu")
+    ('--time-limit', '--device cpu')
+    """
+    if not _names_flags:
+        shown = str(value) if isinstance(value, int | float) else repr(str(value))
+        return name if value is None else f"{name}={shown}"
+    flag = "--trust-code" if name == "trust" else f"--{name.replace('_', '-')}"
+    return flag if value is None or value is True else f"{flag} {value}"
 
 
 class IterantError(Exception):

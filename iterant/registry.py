@@ -11,13 +11,14 @@ from __future__ import annotations
 import contextlib
 import difflib
 import importlib
+import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iterant.errors import UnknownName, UntrustedCode, UsageError
+from iterant.errors import UnknownName, UntrustedCode, UsageError, argument
 
 if TYPE_CHECKING:
     import torch
@@ -54,9 +55,12 @@ LOCATIONS: dict[str, dict[str, str]] = {
         "run-time-weighted": "iterant.training.objectives:RunTimeWeighted",
         "pool": "iterant.training.replay_pool:ReplayPool",
     },
+    # A name in a recipe is one of the above; `iterant.train` also takes a class or a function.
+    "user-defined objective": {},
     "picture": {
         "description": "iterant.draw.figure:png",
         "curve": "iterant.draw.plots:curve_png",
+        "film": "iterant.draw.animation:solution_gif",
     },
     "precision": {"fp32": "torch:float32", "bf16": "torch:bfloat16", "fp16": "torch:float16"},
     "job": {
@@ -74,6 +78,7 @@ _PROTOCOLS = {
     "net": "iterant.nets.protocol:Net",
     "readout": "iterant.nets.protocol:Readout",
     "rule": "iterant.halting:Rule",
+    "user-defined objective": "iterant.training.objectives:Objective",
 }
 """The methods that a user-defined class must have; there are none of the other kinds."""
 
@@ -131,7 +136,7 @@ def find(kind: str, word: str) -> Any:
     if word not in _allowed:
         raise UntrustedCode(
             f"the {kind} {word!r} is not part of iterant, and loading it would import the module "
-            f"{module_name!r}; if you trust that code, add --trust-code (in Python: trust=True)"
+            f"{module_name!r}; if you trust that code, add {argument('trust', True)}"
         )
     # As Python does for scripts, but last, so that no file here replaces an installed module, and
     # not before user-defined code is wanted, so that none is taken for a missing optional package.
@@ -150,6 +155,8 @@ def find(kind: str, word: str) -> Any:
         raise UnknownName(
             f"the module {module_name!r} holds no {attribute!r}; check the name of the class"
         )
+    if kind == "user-defined objective" and inspect.isfunction(found):
+        return found
     protocol = vars(_import(_PROTOCOLS[kind])).items()
     methods = [name for name, value in protocol if callable(value) and not name.startswith("_")]
     # Checked before anything is called: the name may be that of any function.
@@ -186,7 +193,44 @@ def unknown_name(kind: str, word: str, words: tuple[str, ...]) -> str:
     return f"unknown {kind} {word!r}; {hint}"
 
 
-def device(word: str = "auto", *, present: bool = True) -> torch.device:
+_STEPS = ("max_steps", "epochs", "iterations")
+_SYNONYMS: dict[str, tuple[str, ...]] = {
+    "lr": ("rate",), "learning_rate": ("rate",), "wd": ("weight_decay",), "l2": ("weight_decay",),
+    "optim": ("optimizer",), "gamma": ("decay",), "lr_decay": ("decay",),
+    "scheduler": ("schedule",), "lr_schedule": ("schedule",), "lr_scheduler": ("schedule",),
+    "warmup_epochs": ("warmup",), "warmup_steps": ("warmup_updates",),
+    "clip_grad": ("clip",), "grad_clip": ("clip",), "gradient_clip": ("clip",),
+    "max_grad_norm": ("clip",), "ema": ("average",), "ema_decay": ("average",),
+    "batch_size": ("batch", "portion"), "bs": ("batch",), "num_epochs": ("epochs",),
+    "n_epochs": ("epochs",), "max_epochs": ("epochs",), "steps": _STEPS, "num_steps": _STEPS,
+    "max_steps": _STEPS, "updates": ("epochs",), "n_steps": _STEPS, "iters": _STEPS,
+    "max_iters": _STEPS, "num_iterations": _STEPS, "max_iterations": _STEPS, "iterations": _STEPS,
+    "depth": ("iterations", "max_steps"), "loss": ("objective",), "label_smoothing": ("smoothing",),
+    "channels": ("width",), "hidden_size": ("width", "hidden"), "model": ("net",),
+    "network": ("net",), "arch": ("net",), "architecture": ("net",), "dtype": ("precision",),
+    "amp": ("precision",), "n": ("count",), "num": ("count",), "num_samples": ("count",),
+    "n_samples": ("count",), "num_problems": ("count",), "train_size": ("count", "size"),
+    "dataset": ("data",), "data_path": ("data",), "val_split": ("validation",),
+    "validation_split": ("validation",), "eval_every": ("validate_every", "watch_every"),
+    "save_every": ("checkpoint_every",), "random_seed": ("seed",), "gpu": ("device",),
+    "cuda": ("device",), "output": ("out", "save"), "output_dir": ("out",), "out_dir": ("out",),
+    "checkpoint": ("resume", "net"), "from_checkpoint": ("resume",), "config": ("recipe_file",),
+}  # fmt: skip
+"""What others call the fields of recipes and the flags; the first that exists is meant."""
+
+
+def nearest(word: str, words: Collection[str]) -> list[str]:
+    """The names that a wrong name of a field or a flag may mean: synonyms, else a similar one.
+
+    >>> nearest("learning-rate", ["rate", "batch"]), nearest("steps", ["epochs", "iterations"])
+    (['rate'], ['epochs', 'iterations'])
+    """
+    word = word.lower().replace("-", "_")
+    synonyms = [name for name in _SYNONYMS.get(word, ()) if name in words]
+    return synonyms or difflib.get_close_matches(word, words, n=1)
+
+
+def device(word: str | torch.device = "auto", *, present: bool = True) -> torch.device:
     """The torch device of that name; ``auto``: the GPU if there is one.
 
     Each process of torchrun takes the GPU of its local rank. ``present=False``: check the name
@@ -194,6 +238,7 @@ def device(word: str = "auto", *, present: bool = True) -> torch.device:
     """
     import torch
 
+    word = str(word)
     if word == "auto":
         word = "cuda" if torch.cuda.is_available() else "cpu"
     kind, _, index = word.partition(":")
@@ -206,7 +251,7 @@ def device(word: str = "auto", *, present: bool = True) -> torch.device:
     else:
         missing = kind == "mps" and not torch.backends.mps.is_available()
     if missing and present:
-        raise UsageError(f"device {word!r} is not available; use --device cpu")
+        raise UsageError(f"device {word!r} is not available; use {argument('device', 'cpu')}")
     return torch.device(word)
 
 
@@ -225,7 +270,7 @@ def task(word: str, **options: Any) -> Task:
     if is_folder:
         raise UsageError(
             f"{word!r} is a folder, and a task is wanted: {', '.join(known('task'))} or "
-            f"module:Class; a run is given as --net {word} or --resume {word}"
+            f"module:Class; a run is given as {argument('net', word)} or {argument('resume', word)}"
         )
     cls = find("task", word)
     arguments = {name: value for name, value in options.items() if value is not None}

@@ -43,9 +43,7 @@ def is_whole(value: object) -> bool:
 def check_seed(seed: SupportsIndex) -> int:
     """The seed if it is an integer from 0 to 2**64 - 1, else TaskError."""
     if not is_whole(seed) or not 0 <= operator.index(seed) < 2**64:
-        raise TaskError(
-            f"the seed must be a whole number from 0 to 2**64 - 1, got {seed!r}; try --seed 0"
-        )
+        raise TaskError(f"the seed must be a whole number from 0 to 2**64 - 1, got {seed!r}; try 0")
     return operator.index(seed)
 
 

@@ -12,6 +12,8 @@ Shapes: B batch, b samples still in the batch, K classes, W width, *S space.
 
 from __future__ import annotations
 
+import base64
+import html
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +26,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from iterant import registry
 from iterant.engine import Thought, begin, check_count, think
 from iterant.errors import NetError, UsageError
 from iterant.formatting import counted
@@ -38,6 +41,7 @@ from iterant.nets.protocol import (
     keep_samples,
     like,
     needs_of,
+    on_device,
     readout_of,
 )
 from iterant.tasks.protocol import (
@@ -84,6 +88,11 @@ class Answer:
         settled = [reason == SETTLED for reason in self.stopped_by]
         return torch.tensor(settled, dtype=torch.bool, device=self.steps.device)
 
+    def to(self, device: torch.device | str) -> Answer:
+        """The same answers on another device."""
+        steps, answered_at = self.steps.to(device), self.answered_at.to(device)
+        return Answer(self.prediction.to(device), steps, answered_at, self.stopped_by)
+
     def __repr__(self) -> str:
         """The number settled and their iterations, in one line."""
         least, most = int(self.steps.min()), int(self.steps.max())
@@ -129,6 +138,7 @@ def solve(
     *,
     max_steps: int = 1000,
     rule: Rule | None = None,
+    device: str | torch.device | None = None,
     callback: Callable[[Iteration], None] | None = None,
 ) -> Answer:
     """Iterate on every problem until the rule is met or ``max_steps`` iterations are done.
@@ -150,7 +160,12 @@ def solve(
         max_steps: limit on the iterations of each problem.
         rule: when to stop, one of `iterant.halting`; None: `Resting`.
         callback: called with every `Iteration`.
+        device: where to compute, on a copy of the network if that is elsewhere; None: where the
+            network is. The answer is on the device of the inputs.
     """
+    home = inputs.device if isinstance(inputs, Tensor) else None
+    if device is not None and home is not None:
+        net, inputs = on_device(net, device), inputs.to(registry.device(device))
     check_inputs(net, inputs)
     budget, depth = check_count("max_steps", max_steps, least=1), depth_of(net)
     budget = budget if depth is None else min(budget, depth)
@@ -165,7 +180,8 @@ def solve(
                 callback(iteration)
             if iteration.any_leaving:
                 answers.put(iteration)
-    return answers.answer(net, rule)
+    answer = answers.answer(net, rule)
+    return answer if home in (None, inputs.device) else answer.to(home)
 
 
 @dataclass(frozen=True)
@@ -339,6 +355,16 @@ class Solution:
     """Whether ``allowed`` is right; it is not the network's own answer"""
     history: tuple[tuple[Frame, str], ...] = ()
     """Every change of the answer in the film, with its text (empty for large problems)"""
+    task: Task | None = field(default=None, repr=False, compare=False)
+    """Draws the film"""
+
+    def _repr_html_(self) -> str | None:
+        """The iterations as an animation, which a notebook plays."""
+        if self.task is None:
+            return None
+        image: bytes = registry.find("picture", "film")(self)
+        source = f"data:image/gif;base64,{base64.b64encode(image).decode()}"
+        return f'<img src="{source}" alt="{html.escape(repr(self))}">'
 
     @property
     def settled(self) -> bool:
@@ -427,7 +453,7 @@ def solutions(
     # A viewer shows one problem at a time: with 0 positions, every batch holds one.
     for group in batches(problems, 0 if viewer is not None else _MAX_POSITIONS):
         if group[0].unsolvable:
-            yield from (Solution(problem, Film(1)) for problem in group)
+            yield from (Solution(problem, Film(1), task=task) for problem in group)
             continue
         budget = budget_for(task, group[0]) if max_steps is None else max_steps
         inputs = like(net, torch.cat([problem.batch.inputs for problem in group]))
@@ -520,5 +546,6 @@ def _solution(
         wanted=task.wanted(batch, 0) if offers(task, "wanted") else "",
         verdict=task.verdict(batch, 0, prediction) if offers(task, "verdict") else RulesCheck(),
         history=tuple(zip(changes, texts, strict=True)),
+        task=task,
         **allowed,
     )

@@ -108,6 +108,8 @@ GOOD = torch.zeros(2, 3, 8, 8, dtype=torch.float64)
         (GOOD.numpy(), 1, "torch.from_numpy"),
         (GOOD.float(), 1, "computes in torch.float64"),
         (GOOD.to("meta"), 1, "the inputs are .* on meta"),
+        (GOOD.index_fill(2, torch.tensor(3), torch.nan), 1, r"finite, got nan at \[0, 0, 3, 0\]"),
+        (GOOD - torch.inf, 1, "finite, got -inf at"),
     ],
 )
 def test_wrong_inputs_and_steps(inputs: Tensor, steps: int, text: str) -> None:

@@ -16,9 +16,9 @@ PACKAGE = Path(registry.__file__).resolve().parent
 
 # Lowest first; a package may import from itself and from those before it.
 ORDER = [
-    "errors", "bounds", "formatting", "registry", "rng", "io", "tasks", "nets", "engine", "halting",
-    "solving", "evaluation", "training", "zoo", "draw", "analysis", "runner", "experiments",
-    "bench", "export", "web", "cli", "__main__",
+    "errors", "threads", "bounds", "formatting", "notebook", "registry", "rng", "io", "tasks",
+    "nets", "engine", "halting", "solving", "evaluation", "training", "zoo", "draw", "analysis",
+    "runner", "experiments", "bench", "export", "web", "cli", "__main__",
 ]  # fmt: skip
 
 # The registry's entries name what they load; notebooks draw a batch or a curve through it, and the

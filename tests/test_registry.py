@@ -58,7 +58,7 @@ def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     assert registry.device("cpu") == torch.device("cpu")
     assert registry.device("cuda:7", present=False) == torch.device("cuda:7")
     for missing in ("cuda:2", "mps"):
-        with pytest.raises(UsageError, match=f"'{missing}' is not available; use --device cpu"):
+        with pytest.raises(UsageError, match=f"'{missing}' is not available; use device='cpu'"):
             registry.device(missing)
     for unknown in ("meta", "gpu", "cuda:x", "cuda:", ""):
         with pytest.raises(UsageError, match="unknown device"):

@@ -25,7 +25,7 @@ from torch import Tensor
 from iterant.analysis.report import Result, text
 from iterant.draw.plots import Plot, Trace
 from iterant.engine import After, Thought, think
-from iterant.errors import UsageError
+from iterant.errors import UsageError, argument
 from iterant.evaluation import is_finite
 from iterant.evaluation.evaluator import POSITIONS_AT_ONCE, Progress
 from iterant.nets.fast import fused
@@ -122,7 +122,7 @@ def derangement(count: int, seed: int, name: str) -> Tensor:
     if count < 2:
         raise UsageError(
             f"there is no other problem to take features from in a batch of {count}; "
-            "take at least 2 (--count 2)"
+            f"take at least 2: {argument('count', 2)}"
         )
     order = torch.from_numpy(Stream(seed, name).order(count))
     other = torch.empty_like(order)

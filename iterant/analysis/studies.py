@@ -27,12 +27,13 @@ from iterant.analysis.interventions import Trial, cases, recover, run_cases, tra
 from iterant.analysis.report import Outcome, Report, Result, Skipped, Subject, text
 from iterant.draw.plots import Plot, Trace
 from iterant.engine import last
-from iterant.errors import TaskError, UnknownName, UsageError
+from iterant.errors import TaskError, UnknownName, UsageError, argument
 from iterant.evaluation import is_finite, wilson
 from iterant.evaluation.evaluator import budget_of
 from iterant.io import read_weights
 from iterant.io.checkpoint import CHECKPOINTS
 from iterant.nets.protocol import depth_of
+from iterant.notebook import NotebookLine, in_notebook
 from iterant.tasks.protocol import Description, Size, Task, offers, with_problems
 from iterant.training.recipe import Recipe
 from iterant.zoo.loading import folder_of, load
@@ -50,7 +51,7 @@ def subject_of(
     source: SubjectLike,
     *,
     task: Task | str | None = None,
-    device: str = "cpu",
+    device: str | torch.device = "cpu",
     data: str | os.PathLike[str] | None = None,
     problems: str = "",
     trust: bool = False,
@@ -78,7 +79,7 @@ def subject_of(
     if name is None:
         raise UsageError(
             f"{label} does not say which task it was trained on; "
-            f"name it: --task {' or '.join(registry.known('task'))}"
+            f"name it: {' or '.join(argument('task', each) for each in registry.known('task'))}"
         )
     if task is None or isinstance(task, str):
         with registry.names_of_file(folder, config, trust=trust):
@@ -219,7 +220,7 @@ def analyze(
     after: int | None = None,
     seed: int = 1,
     task: Task | str | None = None,
-    device: str = "cpu",
+    device: str | torch.device = "cpu",
     data: str | os.PathLike[str] | None = None,
     problems: str = "",
     tolerance: float = 1e-3,
@@ -249,7 +250,8 @@ def analyze(
         problems: another kind of problems than the task's own, ``start=any``.
         tolerance: change per iteration, relative to the features, up to which they are settled.
         trust: import the user-defined code that the folders name.
-        progress: called with the current study and the share of all work that is done.
+        progress: called with the current study and the share of all work that is done; None:
+            shown in a notebook only.
     """
     names = list(STUDIES) if what is None else [what] if isinstance(what, str) else list(what)
     if not names:
@@ -301,6 +303,8 @@ def analyze(
     if not jobs:
         raise UsageError(f"none of these studies can be made: {skipped[0].why}")
 
+    line = NotebookLine() if progress is None and in_notebook() else None
+    progress = progress if line is None else line.estimate
     batch = shared.sample(count, size=size, seed=seed)
     outcomes, total = [], sum(len(STUDIES[name].measures) for name, *_ in jobs)
     done = 0
@@ -319,6 +323,8 @@ def analyze(
             results.append(measure(trial))
             done += 1
         outcomes.append(Outcome(subject, name, STUDIES[name].about, tuple(results)))
+    if line is not None:
+        line.clear()
     return Report(
         subjects=tuple(subjects),
         outcomes=tuple(outcomes),

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from iterant.errors import UsageError
+from iterant.errors import UsageError, argument
 from iterant.nets import FeedForward, Net, PaperNet
 from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch, Task
@@ -109,7 +109,7 @@ def progressive_of(net: Net, recipe: Recipe) -> Progressive:
     if not isinstance(objective, Progressive) or not isinstance(net, PaperNet):
         raise UsageError(
             f"the plain step trains the paper's networks by its progressive loss, not "
-            f"{recipe.net!r} by {recipe.objective!r}; choose --recipe paper"
+            f"{recipe.net!r} by {recipe.objective!r}; choose {argument('recipe', 'paper')}"
         )
     return objective
 

@@ -21,19 +21,27 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, get_args
 
-from cyclopts import App, ArgumentCollection, CycloptsError, Group, UnusedCliTokensError
+from cyclopts import (
+    App,
+    ArgumentCollection,
+    CycloptsError,
+    Group,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
 
 from iterant.cli.analyze import analyze
 from iterant.cli.bench import bench
 from iterant.cli.evaluate import evaluate
 from iterant.cli.export import demo, export, import_
 from iterant.cli.info import info, runs
+from iterant.cli.options import unknown_option
 from iterant.cli.output import discard_output, printable, warn
 from iterant.cli.reproduce import reproduce
 from iterant.cli.solve import data, sample, solve
 from iterant.cli.sweep import sweep
 from iterant.cli.train import train
-from iterant.errors import IterantError, UsageError
+from iterant.errors import IterantError, UsageError, naming_flags
 
 
 def refuse_fractions(_: App, __: tuple[str, ...], arguments: ArgumentCollection) -> None:
@@ -123,7 +131,8 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:
-        app(sys.argv[1:] if arguments is None else list(arguments))
+        with naming_flags():
+            app(sys.argv[1:] if arguments is None else list(arguments))
         sys.stdout.flush()
     except BaseException as failure:
         sys.exit(exit_code(failure))
@@ -170,6 +179,10 @@ def _usage_error(failure: CycloptsError) -> str:
     """What is wrong with the command line."""
     if isinstance(failure, UnusedCliTokensError) and failure.unused_tokens:
         return f"unexpected words: {', '.join(map(repr, failure.unused_tokens))}"
+    if isinstance(failure, UnknownOptionError):
+        shown = [name for one in failure.argument_collection if one.show for name in one.names]
+        names = [name for name in shown if name.startswith("--")]
+        return unknown_option(failure.token.keyword or failure.token.value, names)
     if isinstance(failure.__cause__, IterantError):  # raised by one of our validators
         return str(failure.__cause__)
     # Without cyclopts' list of commands, which is cut short.

@@ -26,7 +26,6 @@ from rich.table import Table
 from rich.text import Text
 
 from iterant.errors import RunError
-from iterant.formatting import duration, percent
 from iterant.training.logging import Progress, Reporter
 
 if TYPE_CHECKING:
@@ -249,7 +248,7 @@ class TrainingDisplay(Reporter):
         self.progress = progress
         if not self.live and monotonic() - self.last_line >= _LINE_SECONDS:
             self.last_line = monotonic()
-            self.note(", ".join(self._lines(progress)))
+            self.note(", ".join(progress.lines()))
 
     def note(self, text: str) -> None:
         self.screen.print(text, soft_wrap=True)
@@ -257,35 +256,13 @@ class TrainingDisplay(Reporter):
     def end(self, text: str) -> None:
         self.is_over = True
         if not self.live and self.progress is not None:
-            self.note(", ".join(self._lines(self.progress)))
-
-    def _lines(self, progress: Progress) -> list[str]:
-        """Position, loss and speed; accuracy; monitoring."""
-        parts = [
-            f"epoch {progress.epoch} of {progress.epochs}",
-            f"update {progress.step:,} of {progress.steps:,}",
-        ]
-        if math.isfinite(progress.loss):
-            parts.append(f"loss {progress.loss:.4g}")
-        if progress.steps_per_second > 0:
-            parts.append(f"{progress.steps_per_second:.1f} steps/s")
-            if not self.is_over:
-                parts.append(f"{duration(progress.seconds_left)} left")
-        lines = [", ".join(parts)]
-        if "validation" in progress.figures:
-            lines.append(f"accuracy {percent(progress.figures['validation'])} at m")
-        monitoring = [
-            f"{name} {value:.0e}" if name.endswith("change") else f"{name} {percent(value)}"
-            for name, value in progress.figures.items()
-            if name != "validation"
-        ]
-        return [*lines, f"monitoring: {', '.join(monitoring)}"] if monitoring else lines
+            self.note(", ".join(self.progress.lines(is_over=self.is_over)))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if self.progress is not None:
             yield ProgressBar(self.progress.steps, self.progress.step, width=60)
             yield Segment.line()
-            for line in self._lines(self.progress):
+            for line in self.progress.lines(is_over=self.is_over):
                 yield Text(line, no_wrap=True, overflow="ellipsis")
 
 

@@ -5,6 +5,7 @@ docs/how-to/solve.md describes the JSON file of ``solve --save``.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,6 +30,7 @@ from iterant.cli.options import (
     TaskName,
     Tolerance,
     TrustCode,
+    unknown_option,
 )
 from iterant.cli.output import console, echo, iteration_display, print_table, progress_bar, warn
 from iterant.errors import IterantError, TaskError, UsageError
@@ -146,7 +148,8 @@ def _read(
 
     # Words may begin with a hyphen, because - is the standard input: check the others here.
     if unknown := [word for word in words if word.startswith("-") and word != "-"]:
-        raise UsageError(f"unknown option: {unknown[0]} (see iterant solve --help)")
+        message = unknown_option(unknown[0], inspect.signature(solve).parameters)
+        raise UsageError(f"{message} (see iterant solve --help)")
     if not words:
         if pgn:
             raise UsageError("--pgn says how a file is read; give the file too")

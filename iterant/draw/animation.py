@@ -112,6 +112,19 @@ def check_animation(path: PathLike) -> Path:
 def save_animation(frames: Sequence[Pixels], path: PathLike) -> Path:
     """Write frames as a .gif, longer ones if they are few; the last is shown two seconds."""
     target = check_animation(path)
+    write_atomic(target, gif(frames))
+    return target
+
+
+def solution_gif(solution: Solution) -> bytes:
+    """The iterations on one problem, as a notebook plays them."""
+    if solution.task is None:
+        raise UsageError("this solution does not name its task, which draws it")
+    return gif(animation_frames(solution.task, [solution]))
+
+
+def gif(frames: Sequence[Pixels]) -> bytes:
+    """Frames as the bytes of a GIF file."""
     height, width = np.max([frame.shape[:2] for frame in frames], axis=0)
     same_size = []
     for frame in frames:
@@ -132,5 +145,4 @@ def save_animation(frames: Sequence[Pixels], path: PathLike) -> Path:
     # disposal=1 stores only what changed since the frame before; loop=0 repeats forever.
     first.save(content, "GIF", save_all=True, append_images=rest, loop=0, disposal=1,
                duration=[*[milliseconds] * len(rest), _HOLD])  # fmt: skip
-    write_atomic(target, content.getvalue())
-    return target
+    return content.getvalue()

@@ -27,7 +27,8 @@ from iterant.errors import UsageError
 from iterant.formatting import counted
 from iterant.halting import Fixed, MostConfident, Resting, Rule, StableAnswer, Watch
 from iterant.nets.fast import accelerate, threads
-from iterant.nets.protocol import Net, depth_of, like, moved_of, readout_of
+from iterant.nets.protocol import Net, depth_of, like, moved_of, on_device, readout_of
+from iterant.notebook import NotebookLine, in_notebook
 from iterant.solving import AnswerBuffer, Iteration, check_fits, iterate
 from iterant.tasks.protocol import Batch, Size, Task, offers
 
@@ -236,6 +237,7 @@ def evaluate(
     max_steps: int | None = None,
     rule: Rule | None = None,
     portion: int | None = None,
+    device: str | torch.device | None = None,
     progress: Progress | None = None,
 ) -> Curve:
     """Accuracy after each of ``max_steps`` iterations on fresh problems of one size.
@@ -253,14 +255,24 @@ def evaluate(
         max_steps: iterations; None: 1,000, or the depth of a feed-forward network.
         rule: a rule of `iterant.halting`; problems that are done leave the batch.
         portion: problems in a batch, if memory is short.
-        progress: called with how many iterations of problems are done, and of how many.
+        device: where to compute, on a copy of the network if that is elsewhere.
+        progress: called with how many iterations of problems are done, and of how many; None:
+            shown in a notebook only.
     """
     check_fits(net, task)
+    net = on_device(net, device)
     steps = budget_of(net, max_steps)
     batch = task.sample(count, size=size, seed=seed)
-    return evaluate_batch(
+    line = NotebookLine() if progress is None and in_notebook() else None
+    if line is not None:
+        title = f"evaluating {counted(len(batch), 'problem')}"
+        progress = lambda done, total: line.estimate(title, done / total)  # noqa: E731
+    curve = evaluate_batch(
         net, task, batch, steps=steps, rule=rule, portion=portion, cost=True, progress=progress
     )
+    if line is not None:
+        line.clear()
+    return curve
 
 
 def evaluate_batch(

@@ -30,7 +30,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from iterant.errors import DataError, IterantError
+from iterant.errors import DataError, IterantError, argument
 from iterant.io import save_weights
 from iterant.io.files import check_new_folder, read_bytes
 from iterant.io.pth import load_pth
@@ -75,7 +75,7 @@ def import_checkpoint(
     if needs != offered:
         raise DataError(
             f"{source} holds a network for {needs}, and {task.name} has {offered}; "
-            "name the task that it was trained on with --task"
+            f"name the task that it was trained on: {argument('task')}"
         )
     theirs = {name: _their_name(name, config, block_index) for name in net.state_dict()}
     expected = {theirs[name]: weight for name, weight in net.state_dict().items()}

@@ -31,7 +31,7 @@ from io import BufferedReader, FileIO
 from pathlib import Path, PurePath
 from typing import Any
 
-from iterant.errors import RunError, UsageError
+from iterant.errors import RunError, UsageError, argument
 from iterant.formatting import byte_size
 
 PathLike = str | os.PathLike[str]
@@ -127,7 +127,9 @@ def check_new_folder(path: PathLike) -> Path:
     """Check that a folder can be written and is empty or absent."""
     folder = check_writable_folder(path)
     if folder.is_dir() and any(folder.iterdir()):
-        raise UsageError(f"{folder} is there already; give a new or an empty folder as --out")
+        raise UsageError(
+            f"{folder} is there already; give a new or an empty folder as {argument('out')}"
+        )
     return folder
 
 
@@ -137,7 +139,7 @@ def check_no_other_files(folder: Path, names: Collection[str], kind: str) -> Non
         if name not in names:
             raise RunError(
                 f"{quoted(folder)} is not empty (it has {name!r}) and is no {kind}; "
-                "choose another --out"
+                f"choose another {argument('out')}"
             )
 
 

@@ -26,7 +26,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iterant.errors import RunError, UsageError
+from iterant.errors import RunError, UsageError, argument
 from iterant.formatting import counted
 from iterant.io.checkpoint import (
     CHECKPOINTS,
@@ -112,8 +112,8 @@ class RunFolder:
         folder = check_writable_folder(path)
         if (folder / CONFIG).exists():
             raise RunError(
-                f"{quoted(folder)} holds a run already; continue it: --resume {folder}, "
-                "or choose another --out"
+                f"{quoted(folder)} holds a run already; continue it: "
+                f"{argument('resume', folder)}, or choose another {argument('out')}"
             )
         # A process killed while creating a run leaves some parts without a config: start over.
         check_no_other_files(folder, _PARTS | {LOCK}, "run")
@@ -140,7 +140,8 @@ class RunFolder:
             if not (folder / name).exists():
                 raise RunError(
                     f"{quoted(folder)} does not exist or holds no run ({name} is missing); "
-                    "give the folder that was --out when training: iterant runs lists them"
+                    f"give the folder that was {argument('out')} when training: iterant runs "
+                    "lists them"
                 )
         check_no_link(folder / CHECKPOINTS)
         config = read_json(folder / CONFIG, checksummed=True)
@@ -254,7 +255,9 @@ class RunSummary:
 def free_folder(name: str) -> Path:
     """``runs/NAME`` for a new run or its seeds; ``runs/NAME-2`` and so on if that exists."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise UsageError("several processes write into one folder; name it: --out DIR")
+        raise UsageError(
+            f"several processes write into one folder; name it: {argument('out', 'DIR')}"
+        )
     folder, number = Path("runs") / name, 1
     while folder.exists() or any(folder.parent.glob(f"{folder.name}-s[0-9]*")):
         number += 1

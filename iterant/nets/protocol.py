@@ -154,6 +154,17 @@ def like(net: Net, inputs: Tensor) -> Tensor:
     return inputs if weight is None else inputs.to(weight.device, weight.dtype)
 
 
+def on_device(net: Net, device: str | torch.device | None) -> Net:
+    """The network itself, or a copy on that device; None: where it is."""
+    if device is None or not isinstance(net, nn.Module):
+        return net
+    target, weight = registry.device(device), next(net.parameters(), None)
+    if weight is None or weight.device == target:
+        return net
+    moved: Net = copy.deepcopy(net).to(target)
+    return moved
+
+
 @dataclass(frozen=True)
 class Needs:
     """The inputs and classes that a network is built for."""
@@ -206,6 +217,18 @@ def check_inputs(net: Net, inputs: Tensor) -> None:
             f"inputs must be a floating-point torch tensor (N, C, *space), got {dtype}; "
             "use batch.inputs, inputs.float() or torch.from_numpy(array).float()"
         )
+    _check_shape(net, inputs)
+    # A finite sum proves it in one pass; a sum may overflow, so only then look at each number.
+    if not bool(inputs.detach().sum().isfinite()) and not bool(inputs.isfinite().all()):
+        first = (~inputs.isfinite()).nonzero()[0].tolist()
+        raise NetError(
+            f"inputs must be finite, got {float(inputs[tuple(first)])} at {first}; "
+            "torch.nan_to_num replaces such numbers"
+        )
+
+
+def _check_shape(net: Net, inputs: Tensor) -> None:
+    """Raise NetError unless shape, precision and device are those that the network states."""
     needs = needs_of(net)
     if needs is None:
         return

@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from iterant.errors import RunError
+from iterant.errors import RunError, argument
 from iterant.io import RunFolder, read_json, write_json
 from iterant.io.checkpoint import CONFIG
 from iterant.io.files import (
@@ -214,7 +214,7 @@ def _check_settings(before: PlannedRun, now: PlannedRun) -> None:
         if old.get(key) != new.get(key):
             raise RunError(
                 f"run {now.name} was started with {key} = {old.get(key)!r}, and the plan now has "
-                f"{new.get(key)!r}; choose another --out, or put it into the grid"
+                f"{new.get(key)!r}; choose another {argument('out')}, or put it into the grid"
             )
 
 

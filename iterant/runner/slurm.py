@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from iterant import registry
-from iterant.errors import MissingExtra, RunError, TrainingStopped, UsageError
+from iterant.errors import MissingExtra, RunError, TrainingStopped, UsageError, argument
 from iterant.formatting import seconds
 from iterant.io import read_json, write_json
 from iterant.io.files import make_subfolder
@@ -103,7 +103,9 @@ def submit(
     try:
         executor = AutoExecutor(folder=make_subfolder(folder.path / SLURM), cluster="slurm")
     except RuntimeError as error:
-        raise UsageError(f"there is no Slurm here ({error}); use --on local") from error
+        raise UsageError(
+            f"there is no Slurm here ({error}); use {argument('on', 'local')}"
+        ) from error
     optional = {
         "slurm_partition": cluster.partition,
         "gpus_per_node": cluster.gpus_per_node,
@@ -131,7 +133,7 @@ def submit(
         except (FailedJobError, FailedSubmissionError, subprocess.SubprocessError) as error:
             cause = " ".join(str(error).split())
             raise UsageError(
-                f"Slurm refused the jobs: {cause}; check --partition and the other options"
+                f"Slurm refused the jobs: {cause}; check the partition and the other options"
             ) from error
         jobs |= {name: job.job_id for name, job in zip(array, new, strict=True)}
         # After every array, so that these jobs are known whatever happens next.
@@ -171,7 +173,7 @@ def _slurm(*words: str) -> str:
         process = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)
     except FileNotFoundError as error:
         raise UsageError(
-            f"there is no Slurm here ({words[0]} is not found); use --on local"
+            f"there is no Slurm here ({words[0]} is not found); use {argument('on', 'local')}"
         ) from error
     except subprocess.SubprocessError as error:
         cause = getattr(error, "stderr", "") or str(error)

@@ -27,7 +27,7 @@ import torch
 from iterant import registry
 from iterant.draw.figure import write_figure
 from iterant.draw.plots import Line, Plot, Trace, panels_figure, save_curves
-from iterant.errors import RunError, UsageError
+from iterant.errors import RunError, UsageError, argument
 from iterant.evaluation import Curve
 from iterant.formatting import counted, duration, percent, seconds, size_text
 from iterant.io import RunFolder, write_atomic, write_result
@@ -38,6 +38,7 @@ from iterant.runner.plan import Plan, PlannedRun, parse_seeds, read_plan
 from iterant.runner.slurm import Cluster
 from iterant.runner.worker import Launch, Say, capacity, run_local
 from iterant.tasks.protocol import Task
+from iterant.threads import number_is_chosen
 from iterant.training.loop import Signals
 from iterant.training.recipe import RECIPES, Recipe
 from iterant.training.recipe import recipe as named_recipe
@@ -45,10 +46,11 @@ from iterant.training.run import (
     find_task,
     recipe_for,
     task_and_recipe,
-    threads_are_chosen,
+    threads_for,
     threads_of,
 )
 from iterant.training.run import plan as check_recipe
+from iterant.training.trainer import build_network
 
 _MOST_CURVES = 12
 """Curves in one picture, at most."""
@@ -94,7 +96,7 @@ def sweep(
     launch, cluster = launch or Launch(), cluster or Cluster()
     limit = None if time_limit is None else seconds(time_limit)
     if launch.nodes > 1 and on == "local":
-        raise UsageError("this machine is one node; give --nodes with --on slurm")
+        raise UsageError(f"this machine is one node; several need {argument('on', 'slurm')}")
     if results is not None:
         check_writable_folder(results)
     path = Path("runs") / plan.name if out is None else Path(out)
@@ -162,7 +164,7 @@ def train_seeds(
     if trust and isinstance(recipe, Recipe):
         registry.allow(recipe.net)
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise UsageError("several processes train one seed together; give --seed, not --seeds")
+        raise UsageError("several processes train one seed together; give one seed, not several")
     if (out is None) == (resume is None):
         raise UsageError("give either out= (new runs) or resume= (runs to continue)")
     base = Path(str(out or resume))
@@ -171,8 +173,9 @@ def train_seeds(
         for seed, path in paths.items():
             if check_writable_folder(path).exists() and any(path.iterdir()):
                 raise RunError(
-                    f"{path} for seed {seed} exists already; choose another --out, or "
-                    f"continue all of them: --resume {base} --seeds {min(seeds)}-{max(seeds)}"
+                    f"{path} for seed {seed} exists already; choose another {argument('out')}, or "
+                    f"continue all of them: {argument('resume', base)} "
+                    f"{argument('seeds', f'{min(seeds)}-{max(seeds)}')}"
                 )
         threads = None
         name, task_object = find_task(task, data)
@@ -185,7 +188,7 @@ def train_seeds(
             raise RunError(f"there is no run {paths[seeds[0]]} to continue; see: iterant runs")
         # Seeds that are missing get the task and recipe of those that exist.
         started = RunFolder.open(existing[0])
-        config, threads = started.config, None if threads_are_chosen() else threads_of(started)
+        config, threads = started.config, None if number_is_chosen() else threads_of(started)
         name, data = config["task"], data or config.get("data")
         if task not in (None, name):
             raise RunError(f"{existing[0]} is a run of {name}, not of {task}; leave {task} out")
@@ -199,7 +202,8 @@ def train_seeds(
     plan = Plan(base.name, runs, data=None if data is None else str(data), options=options or {},
                 beside=True)  # fmt: skip
     # A run equals one of `iterant train` bit for bit only with as many threads.
-    launch = Launch(threads=threads or torch.get_num_threads(), device=device)
+    threads = threads or threads_for(build_network(full_recipe, task_object.spec, 0)[0])
+    launch = Launch(threads=threads, device=device)
     if at_once is None:
         at_once = _RUNS_PER_GPU if registry.device(device).type == "cuda" else 1
     return sweep(plan, out=base, launch=launch, at_once=at_once, time_limit=time_limit,
@@ -211,7 +215,9 @@ def _as_changes(recipe: Recipe, task: Task) -> tuple[str, dict[str, Any]]:
     recipe = recipe.changed(name=recipe.name.removesuffix(", changed"))
     name = recipe.name if recipe.name in RECIPES else "quick"
     default = named_recipe(name, task.spec.name, recipe.net).described()
-    changes = {key: value for key, value in recipe.described().items() if value != default[key]}
+    # Notes are prose, and may be of another version.
+    fields = {**recipe.described(), "notes": default["notes"]}
+    changes = {key: value for key, value in fields.items() if value != default[key]}
     return name, {"net": recipe.net, **changes}
 
 

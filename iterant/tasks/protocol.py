@@ -15,10 +15,10 @@ Shapes: N problems, C channels, K classes, *S space (one axis or two).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import torch
@@ -73,7 +73,10 @@ class TaskSpec:
 
 @dataclass(frozen=True)
 class Batch:
-    """Problems and their answers, in the conventions of the Easy-to-Hard benchmark."""
+    """Problems and their answers, in the conventions of the Easy-to-Hard benchmark.
+
+    >>> inputs, targets = task.sample(10, size=9)
+    """
 
     inputs: Tensor
     """(N, C, *S) float32"""
@@ -82,8 +85,9 @@ class Batch:
     extras: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     """Further columns of N values: rating, id, path length"""
 
-    # Not iterable: "inputs, targets = batch" would unpack two problems.
-    __iter__: ClassVar[None] = None
+    def __iter__(self) -> Iterator[Tensor]:
+        """``inputs, targets = batch``; for one problem at a time, take ``batch[[index]]``."""
+        return iter((self.inputs, self.targets))
 
     def __len__(self) -> int:
         return len(self.inputs)

@@ -18,7 +18,7 @@ import torch
 import torch.distributed as distributed
 from torch import Tensor
 
-from iterant.errors import RecipeError, TrainingStopped
+from iterant.errors import RecipeError, TrainingStopped, argument
 
 TIMEOUT = timedelta(minutes=10)
 """How long a process waits for the others."""
@@ -94,7 +94,7 @@ class ProcessGroup:
             cause = str(error).strip().splitlines()[0]
             raise TrainingStopped(
                 f"process {self.rank} of {self.size} lost contact with another ({cause}); "
-                "the last checkpoint is intact: start all of them again with --resume"
+                f"the last checkpoint is intact: start all of them again with {argument('resume')}"
             ) from error
 
 

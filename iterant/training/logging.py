@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from iterant.errors import MissingExtra
+from iterant.formatting import duration, percent
+from iterant.notebook import NotebookLine, in_notebook
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,25 @@ class Progress:
     fresh: tuple[str, ...] = ()
     """Names of the figures measured just now"""
 
+    def lines(self, *, is_over: bool = False) -> list[str]:
+        """As text: position, loss and speed; accuracy; monitoring."""
+        parts = [f"epoch {self.epoch} of {self.epochs}", f"update {self.step:,} of {self.steps:,}"]
+        if math.isfinite(self.loss):
+            parts.append(f"loss {self.loss:.4g}")
+        if self.steps_per_second > 0:
+            parts.append(f"{self.steps_per_second:.1f} steps/s")
+            if not is_over:
+                parts.append(f"{duration(self.seconds_left)} left")
+        lines = [", ".join(parts)]
+        if "validation" in self.figures:
+            lines.append(f"accuracy {percent(self.figures['validation'])} at m")
+        monitoring = [
+            f"{name} {value:.0e}" if name.endswith("change") else f"{name} {percent(value)}"
+            for name, value in self.figures.items()
+            if name != "validation"
+        ]
+        return [*lines, f"monitoring: {', '.join(monitoring)}"] if monitoring else lines
+
 
 class Reporter:
     """Receives the progress of a run; this one ignores it."""
@@ -54,6 +75,34 @@ class Reporter:
 
     def end(self, text: str) -> None:
         """The run has ended; ``text`` says how."""
+
+
+class NotebookReporter(Reporter):
+    """The progress of a run as one line of a notebook, the default there."""
+
+    def __init__(self) -> None:
+        self._line = NotebookLine()
+        self._progress: Progress | None = None
+
+    def begin(self, title: str, folder: Path, progress: Progress) -> None:
+        self.note(f"{title}, kept in {folder}")
+
+    def show(self, progress: Progress) -> None:
+        self._progress = progress
+        self._line.show(", ".join(progress.lines()), progress.step / progress.steps)
+
+    def note(self, text: str) -> None:
+        print(text)  # noqa: T201
+
+    def end(self, text: str) -> None:
+        if (progress := self._progress) is not None:
+            lines = [*progress.lines(is_over=True), text]
+            self._line.show(", ".join(lines), progress.step / progress.steps, at_once=True)
+
+
+def default_reporter() -> Reporter:
+    """The reporter of runs that are started in Python: silent, but in a notebook."""
+    return NotebookReporter() if in_notebook() else Reporter()
 
 
 class TensorBoardReporter(Reporter):

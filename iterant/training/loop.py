@@ -250,7 +250,8 @@ class Loop:
         )
         seed = StepRng(self.seed, self.tries).integer(0, 2**31 - 1, "weights")
         net, _ = build_network(self.recipe, self.spec, seed)
-        self.trainer = Trainer(net, self.recipe, self.trainer.device, self.processes)
+        objective = self.trainer.user_objective
+        self.trainer = Trainer(net, self.recipe, self.trainer.device, self.processes, objective)
         self.tries += 1
         self.guard = LossGuard(forgiving=self.trainer.loss_scale is not None)
         self.device_losses, self.losses = [], []
@@ -345,7 +346,7 @@ class Loop:
         self.guard.above = metadata.get("losses_above", 0)
         if not metadata["pool"]:
             self.reporter.note(
-                "the checkpoint was saved without its replay pool (--drop-pool), which starts "
+                "the checkpoint was saved without its replay pool (drop_pool), which starts "
                 "empty: from here on the run differs from an uninterrupted one"
             )
 
@@ -510,7 +511,7 @@ class LossGuard:
 
     ADVICE: ClassVar[str] = (
         "a run resumed from its last checkpoint would end here again: begin a new one with a lower "
-        "--rate, with --clip 1 or in --precision fp32"
+        "rate, with clip 1 or in precision fp32"
     )
 
     factor: float = 10.0

@@ -15,7 +15,7 @@ Shapes: B batch, C channels, W width, K classes, *S space, I iterations.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from torch.nn import functional
 
 from iterant import registry
 from iterant.engine import State
+from iterant.errors import UsageError
 from iterant.nets.fast.sparse_training import MessageTrajectory
 from iterant.nets.protocol import Net, readout_of
 from iterant.rng import StepRng
@@ -33,6 +34,10 @@ from iterant.training.recipe import Recipe
 
 _MASKED = -1e4
 """Score of positions that do not count, before a softmax over positions."""
+
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+"""A user-defined loss: logits (B, K, *S) and targets (B, *S) to a scalar."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +52,14 @@ class Criterion:
     Where few of many positions are of class 1, such as the two squares of a chess move, the loss by
     position is almost minimised by predicting class 0 everywhere.
     """
+    loss: Loss | None = None
+    """A user-defined loss instead of all this"""
 
     def __call__(self, net: Net, logits: Tensor, inputs: Tensor, targets: Tensor) -> Tensor:
         """The loss of logits (B, K, *S) for targets (B, *S)."""
         logits = logits if logits.dtype == torch.float64 else logits.float()
+        if self.loss is not None:
+            return _scalar(self.loss(logits, targets))
         counted = readout_of(net).counted(inputs)
         loss = self._by_position(logits, targets, counted)
         if self.places:
@@ -75,6 +84,16 @@ class Criterion:
         target = is_one / is_one.sum(dim=1, keepdim=True).clamp_min(1)
         target = (1 - self.smoothing) * target + self.smoothing / target.shape[1]
         return -(scores.log_softmax(dim=1) * target).sum(dim=1).mean()
+
+
+def _scalar(loss: Any) -> Tensor:
+    """The result of a user-defined loss, checked."""
+    if not isinstance(loss, Tensor) or loss.dim() or not loss.requires_grad:
+        kind = f"a tensor of shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else repr(loss)
+        raise UsageError(
+            f"a loss is a scalar tensor with a gradient, got {kind:.80}; take the mean, for example"
+        )
+    return loss
 
 
 @dataclass(frozen=True)
@@ -258,6 +277,10 @@ class Objective:
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Restore what `tensors` returned."""
+
+
+UserObjective = type[Objective] | Loss
+"""What `iterant.train` takes: a class in place of the recipe's objective, or a loss for it."""
 
 
 def build_objective(recipe: Recipe, processes: ProcessGroup = ALONE) -> Objective:

@@ -11,7 +11,6 @@ decay the learning rate in a branch and continue the original run later at its c
 from __future__ import annotations
 
 import math
-import os
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +18,23 @@ import torch
 from torch import nn
 
 from iterant import registry
-from iterant.errors import RunError, UsageError
+from iterant.errors import RunError, UntrustedCode, UsageError, argument
 from iterant.formatting import counted, seconds
 from iterant.io import RunFolder, code_version
 from iterant.io.checkpoint import NET, SMALLEST_SHARD_MB
 from iterant.io.files import quoted
 from iterant.nets import Net, build, parameter_count
+from iterant.nets.fast.sparse_training import can_unroll_messages
 from iterant.nets.protocol import shape_faults
 from iterant.rng import check_seed
 from iterant.tasks.protocol import Task, with_problems
+from iterant.threads import free_cores, is_busy, number_is_chosen, waiting_is_chosen
 from iterant.training.data import TrainingSet, split_sizes
 from iterant.training.distributed import ProcessGroup
-from iterant.training.logging import Reporter
+from iterant.training.logging import Reporter, default_reporter
 from iterant.training.loop import Clock, Loop, damaged_checkpoints
-from iterant.training.recipe import Recipe, label_changes
+from iterant.training.objectives import Objective, UserObjective
+from iterant.training.recipe import RECIPES, Recipe, label_changes
 from iterant.training.recipe import recipe as named_recipe
 from iterant.training.trainer import Trainer, build_network
 
@@ -45,12 +47,13 @@ def train(
     *,
     recipe: Recipe | str = "quick",
     net: str | type[nn.Module] | None = None,
+    objective: str | UserObjective | None = None,
     seed: int = 0,
     out: str | Path | None = None,
     resume: str | Path | None = None,
     start: str | Path | None = None,
     data: str | Path | None = None,
-    device: str = "auto",
+    device: str | torch.device = "auto",
     time_limit: str | float | None = None,
     shard_mb: float | None = None,
     drop_pool: bool = False,
@@ -69,6 +72,7 @@ def train(
         task: a task, its name or ``module:Class``; may be left out with ``resume``.
         recipe: a recipe or its name.
         net: the name of a network, ``module:Class`` or a class.
+        objective: its name, a function of logits and targets as loss, or a class of your own.
         seed: decides initial weights, order of problems and noise.
         out: a new folder; give either this or ``resume``.
         resume: an existing run folder.
@@ -80,7 +84,7 @@ def train(
         drop_pool: leave the replay pool out of checkpoints; a resumed run then differs.
         until_perfect: stop at a validation accuracy of 100 %, unless weights are averaged.
         trust: import user-defined code that the run to resume or a recipe object names.
-        reporter: receives the progress.
+        reporter: receives the progress; by default shown in a notebook only.
         changes: fields of the recipe.
     """
     if (out is None) == (resume is None):
@@ -95,6 +99,9 @@ def train(
             f"shard size must be at least {SMALLEST_SHARD_MB} MB, got {shard_mb}; try 15"
         )
     changes |= {} if net is None else {"net": net}
+    if isinstance(objective, str):
+        changes, objective = {**changes, "objective": objective}, None
+    check_objective(objective)
     registry.allow([task, net])
     check_seed(seed)
     clock = Clock(None if time_limit is None else seconds(time_limit))
@@ -104,7 +111,7 @@ def train(
     processes = ProcessGroup(torch_device)
     first_process = processes.rank == 0
     threads_before = torch.get_num_threads()
-    reporter = reporter if reporter is not None and first_process else Reporter()
+    reporter = (reporter or default_reporter()) if first_process else Reporter()
     path = Path(str(out)) if resume is None else Path(resume)
     try:
         source = None
@@ -117,6 +124,7 @@ def train(
                 reporter.note(f"{path} has finished already; nothing to do")
                 return source
             with registry.names_of_file(path, source.config, trust=trust):
+                objective = _stored_objective(source, objective)
                 task, recipe, network, config = _prepare_resumed(source, task, data, reporter)
             if torch_device.type == "cpu":
                 _use_threads(threads_of(source), reporter)
@@ -125,14 +133,25 @@ def train(
                 RunFolder.check_new(path)
             if trust and isinstance(recipe, Recipe):
                 registry.allow(recipe.net)
-            task, recipe, network, config = _prepare_new(task, recipe, changes, seed, start, data)
+            task, recipe, network, config = _prepare_new(
+                task, recipe, changes, objective, seed, start, data
+            )
+            if torch_device.type == "cpu" and (threads := threads_for(network)) != threads_before:
+                torch.set_num_threads(threads)
+                if not can_unroll_messages(network):
+                    reporter.note(
+                        f"other programs use this machine: training with "
+                        f"{counted(threads, 'thread')}; OMP_NUM_THREADS sets another number"
+                    )
         task = with_problems(task, recipe.problems)
         processes.check(recipe.batch)
-        trainer = Trainer(network, recipe, torch_device, processes)
+        trainer = Trainer(network, recipe, torch_device, processes, objective)
         if start is not None:
             start_from(trainer, Path(start))
         problems = TrainingSet.of(task, recipe, torch_device)
         folder = (source or RunFolder.create(path, config)) if first_process else None
+        for note in recipe.notes if source is None else ():
+            reporter.note(f"note: {note}")
         if drop_pool and source is None and recipe.objective == "pool":
             reporter.note("checkpoints leave out the replay pool: a resumed run will differ")
         loop = Loop(
@@ -154,6 +173,7 @@ def _prepare_new(
     task: Task | str | None,
     recipe: Recipe | str,
     changes: dict[str, Any],
+    objective: UserObjective | None,
     seed: int,
     start: str | Path | None,
     data: str | Path | None,
@@ -161,6 +181,8 @@ def _prepare_new(
     """Task, recipe, network and the content of config.json of a new run."""
     name, task = find_task(task, data)
     recipe = label_changes(recipe_for(task, recipe, **changes), task.spec.name)
+    if objective is not None and recipe.name in RECIPES:
+        recipe = recipe.changed(name=f"{recipe.name}, changed")
     net, description = build_network(recipe, task.spec, seed)
     path = getattr(task, "data", None)
     config = {
@@ -170,19 +192,64 @@ def _prepare_new(
         "net": description,
         "seed": seed,
         **({} if start is None else {"start": str(Path(start).resolve())}),
+        **({} if objective is None else {"objective": _objective_name(objective)}),
         # EMA weights keep improving after validation accuracy reaches 100 %; others do not.
         "prefer": "best" if recipe.average is None or recipe.choose == "watch" else "averaged",
     }
     return task, recipe, net, config
 
 
+def check_objective(objective: object) -> None:
+    """Raise UsageError unless this is None, a function or a subclass of `Objective`."""
+    is_class = isinstance(objective, type)
+    if is_class and issubclass(objective, Objective):  # type: ignore[arg-type]
+        return
+    if is_class or not (objective is None or callable(objective)):
+        raise UsageError(
+            "objective is a name, a function of logits and targets, or a subclass of "
+            f"iterant.training.objectives.Objective; got {objective!r:.80}"
+        )
+
+
+def _objective_name(objective: UserObjective) -> str:
+    """``module:name``; of an object that is called, such as nn.CrossEntropyLoss(), its class."""
+    named: Any = objective if hasattr(objective, "__qualname__") else type(objective)
+    return registry.name_of("user-defined objective", named)
+
+
+def _stored_objective(run: RunFolder, given: UserObjective | None) -> UserObjective | None:
+    """The user-defined objective of a run to resume: given again, or imported by its name."""
+    name, path = run.config.get("objective"), quoted(run.path)
+    if given is not None:
+        if (new := _objective_name(given)) != name:
+            before = name or "the objective of its recipe"
+            raise UsageError(f"{path} was trained with {before}, not with {new}; give the same")
+        return given
+    if name is None:
+        return None
+    lost = UsageError(
+        f"{path} was trained with {name}, which cannot be imported; resume it in Python and give "
+        "it again: objective="
+    )
+    if "<" in str(name):  # defined inside a function
+        raise lost
+    try:
+        found: UserObjective = registry.find("user-defined objective", name)
+    except UntrustedCode as error:
+        raise UntrustedCode(f"{error}, or give it again in Python: objective=") from error
+    except UsageError as error:
+        raise lost from error
+    return found
+
+
 def _check_resumable(run: RunFolder, task: Task | str | None, changes: dict[str, Any]) -> None:
     """Raise an error for changes of the recipe, and for a run of another task or program."""
     config, path = run.config, run.path
     if changes:
+        free = ", ".join(map(argument, ("time_limit", "shard_mb", "drop_pool", "device")))
         raise UsageError(
-            f"a resumed run keeps its recipe; {', '.join(sorted(changes))} cannot change "
-            "(only --time-limit, --shard-mb, --drop-pool and --device can)"
+            f"a resumed run keeps its recipe; {', '.join(sorted(changes))} cannot change (only "
+            f"these can: {free})"
         )
     if not {"task", "recipe", "net", "seed"} <= config.keys():
         raise RunError(f"{path} is a run, but not of iterant train; it cannot be resumed")
@@ -190,7 +257,7 @@ def _check_resumable(run: RunFolder, task: Task | str | None, changes: dict[str,
     if name is not None and name != config["task"]:
         raise RunError(
             f"{path} is a run of {config['task']}, not of {name}; "
-            f"resume it as: iterant train {config['task']} --resume {path}"
+            f"give {config['task']}, or leave the task out"
         )
 
 
@@ -224,9 +291,20 @@ def threads_of(run: RunFolder) -> int | None:
     return threads if isinstance(threads, int) and 0 < threads <= _MOST_THREADS else None
 
 
-def threads_are_chosen() -> bool:
-    """Whether the user chose the number of threads by an environment variable."""
-    return any(os.environ.get(name) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"))
+def threads_for(net: Net) -> int:
+    """The number of CPU threads for a new run; one that an environment variable sets is kept.
+
+    A rule with message passing is trained by many operations on small tensors, for which one thread
+    is fastest. If torch was imported before iterant on a busy machine, threads spin while they
+    wait: then there are no more than free cores.
+    """
+    threads = torch.get_num_threads()
+    if number_is_chosen():
+        return threads
+    if can_unroll_messages(net):
+        return 1
+    spinning = is_busy() and not waiting_is_chosen()
+    return min(threads, free_cores()) if spinning else threads
 
 
 def _use_threads(threads: int | None, reporter: Reporter) -> None:
@@ -234,7 +312,7 @@ def _use_threads(threads: int | None, reporter: Reporter) -> None:
     now = torch.get_num_threads()
     if threads is None or threads == now:
         return
-    if threads_are_chosen():
+    if number_is_chosen():
         reporter.note(
             f"this run was started with {counted(threads, 'thread')}, and OMP_NUM_THREADS or "
             f"MKL_NUM_THREADS sets {now}: it continues, but may not equal an uninterrupted run "
@@ -259,7 +337,7 @@ def start_from(trainer: Trainer, path: Path) -> None:
     if theirs != ours:
         raise RunError(
             f"{path} was trained by {theirs}, whose state {ours} cannot use; "
-            f"give --optimizer {theirs}"
+            f"give {argument('optimizer', theirs)}"
         )
     tensors, _ = folder.load("last")
     slots = trainer.recipe.pool_slots if trainer.recipe.objective == "pool" else 0

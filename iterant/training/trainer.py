@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from iterant import registry
-from iterant.errors import RecipeError, UnknownName
+from iterant.errors import RecipeError, UnknownName, argument
 from iterant.nets import PAPER_KINDS, VARIANTS, Net, build, variant_config
 from iterant.nets.fast import trainable_form
 from iterant.nets.fast.sparse_training import can_unroll_messages
@@ -29,7 +29,13 @@ from iterant.rng import StepRng
 from iterant.tasks.protocol import TaskSpec
 from iterant.training.cuda_graphs import CapturedCall, GraphUnroll
 from iterant.training.distributed import ALONE, ProcessGroup
-from iterant.training.objectives import Criterion, Unroll, build_objective
+from iterant.training.objectives import (
+    Criterion,
+    Objective,
+    Unroll,
+    UserObjective,
+    build_objective,
+)
 from iterant.training.optim import LossScale, build_optimizer
 from iterant.training.recipe import Recipe
 
@@ -72,15 +78,27 @@ class Trainer:
     """A network in training: its parameters, optimizer, EMA and objective."""
 
     def __init__(
-        self, net: Net, recipe: Recipe, device: torch.device, processes: ProcessGroup = ALONE
+        self,
+        net: Net,
+        recipe: Recipe,
+        device: torch.device,
+        processes: ProcessGroup = ALONE,
+        objective: UserObjective | None = None,
     ) -> None:
-        if depth_of(net) is not None and recipe.objective == "pool":
+        """``objective``: a user-defined one, or a loss for that of the recipe."""
+        is_class = isinstance(objective, type)
+        if depth_of(net) is not None and recipe.objective == "pool" and not is_class:
             raise RecipeError(
                 "a network of fixed depth cannot be trained from a pool of states; "
-                "use --objective progressive"
+                f"use {argument('objective', 'progressive')}"
             )
         self.recipe, self.device, self.processes = recipe, device, processes
-        self.objective = build_objective(recipe, processes)
+        self.user_objective = objective
+        self.objective: Objective
+        if isinstance(objective, type):
+            self.objective = objective(recipe, processes)
+        else:
+            self.objective = build_objective(recipe, processes)
         module: Any = net
         self.module: nn.Module = module.to(device)
         if device.type == "cuda":
@@ -120,7 +138,9 @@ class Trainer:
     def _build_unroll(self) -> Unroll:
         """CUDA graphs on a GPU; on a CPU messages between open cells only, where possible."""
         net = self.fast or self.compute
-        criterion = Criterion(self.recipe.smoothing, self.recipe.places)
+        user = self.user_objective
+        loss = None if isinstance(user, type) else user
+        criterion = Criterion(self.recipe.smoothing, self.recipe.places, loss)
         scale = None if self.loss_scale is None else self.loss_scale.scale
         if self.device.type == "cuda":
             return GraphUnroll(net, self.compute, criterion, scale)

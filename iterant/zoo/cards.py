@@ -11,6 +11,7 @@ separate (`Earlier`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +20,6 @@ import torch
 from iterant.errors import DataError
 from iterant.evaluation import wilson
 from iterant.io import read_weights
-from iterant.zoo.loading import folder_of
 
 CARD = "CARD.md"
 
@@ -78,10 +78,20 @@ class Card:
 
 
 def card(name: str) -> Card:
-    """The card of a shipped network, or of a folder."""
-    content = read_weights(folder_of(name))[0].get("card")
-    if not isinstance(content, dict):
+    """The card of a shipped network, or of a folder; also ``iterant.load(name).card``."""
+    from iterant.zoo.loading import folder_of  # which gives every network its card
+
+    found = card_of(read_weights(folder_of(name))[0], name)
+    if found is None:
         raise DataError(f"{name} has no card; its weights were not written by scripts/ship")
+    return found
+
+
+def card_of(config: Mapping[str, Any], name: str) -> Card | None:
+    """The card in the configuration of weights; None if it has none, as that of a run."""
+    content = config.get("card")
+    if not isinstance(content, dict):
+        return None
 
     def figures(part: dict[str, Any]) -> dict[str, Figure]:
         return {size: Figure(**figure) for size, figure in part["figures"].items()}

@@ -12,6 +12,7 @@ folder; ``./NAME`` means the folder.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from iterant.errors import DataError, IterantError, UnknownName, UntrustedCode
 from iterant.io import read_weights
 from iterant.nets import Net, build
 from iterant.nets.protocol import shape_faults, tensor_faults
+from iterant.zoo.cards import card_of
 
 SHIPPED = Path(__file__).parent / "weights"
 
@@ -45,7 +47,8 @@ def load(
         >>> net.depth is None        # no limit on iterations
         True
 
-    Weights stored in half precision are loaded as float32.
+    Weights stored in half precision are loaded as float32. The network's ``card`` says how it was
+    trained and tested, if it ships with iterant; it is None for a run.
 
     Args:
         name_or_path: a shipped name (``iterant info`` lists them), a run or a folder of weights.
@@ -53,7 +56,7 @@ def load(
         which: a checkpoint of a run: best, averaged or last.
         trust: if the folder names a user-defined network, import its module.
     """
-    target = registry.device(str(device))
+    target = registry.device(device)
     folder = folder_of(name_or_path)
     config, tensors = read_weights(folder, which)
     try:
@@ -77,6 +80,9 @@ def load(
     with torch.no_grad():
         for name, tensor in net.state_dict().items():
             tensor.copy_(tensors[name])
+    net.card = None
+    with contextlib.suppress(DataError):  # a card of another version; the weights are fine
+        net.card = card_of(config, str(name_or_path))
     loaded: Net = net.to(target).eval()
     return loaded
 

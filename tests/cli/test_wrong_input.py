@@ -38,7 +38,10 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("mazes --save m.gif", "pictures are written as .png or .svg, got"),
     ],
     "solve": [
-        ("mazes --sise 9", "unknown option: --sise (see iterant solve --help)"),
+        (
+            "mazes --sise 9",
+            "unknown option: --sise. Did you mean --size? (see iterant solve --help)",
+        ),
         ("mazes nowhere.png", "there is no file"),
         ("mazes --size 8", "odd"),
         ("mazes S.G --size 9", "not both"),
@@ -51,6 +54,10 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         (("chess", "8/5ppp/8/8/8/8/8/K2R4 w - -"), "king"),
     ],
     "train": [
+        ("mazes --learning-rate 1", "unknown option: --learning-rate. Did you mean --rate?"),
+        ("mazes --batch-size=8", "unknown option: --batch-size. Did you mean --batch?"),
+        ("mazes --steps 8", "Did you mean --epochs or --iterations?"),
+        ("mazes --device cuda:9", "is not available; use --device cpu"),
         ("", "which task?"),
         ("maze", "did you mean 'mazes'?"),
         ("mazes --recipe papr", "did you mean 'paper'?"),

@@ -169,6 +169,9 @@ def test_weights_and_recipe_of_a_stranger(capsys: pytest.CaptureFixture[str]) ->
     change(recipe__net=NET, recipe__objective="folder.layers:Loss")
     with pytest.raises(UsageError, match="unknown objective"):
         iterant.train(resume="folder")
+    change(objective="folder.layers:Loss")
+    with pytest.raises(UntrustedCode, match="'folder': the user-defined objective"):
+        iterant.train(resume="folder")
     assert not traced()
 
 

@@ -78,6 +78,15 @@ WRONG: dict[str, Callable[[], object]] = {
     "wanted a network, got <class": lambda: API.evaluate(type(NET), SUMS, count=2),
     r"got Batch; use batch\.inputs": lambda: API.solve(NET, BATCH),
     r"got \(1, 8\); one problem alone is inputs\[None\]": lambda: API.solve(NET, INPUTS[0]),
+    "inputs must be finite, got nan": lambda: API.solve(NET, INPUTS * torch.nan),
+    "'cuda:9' is not available; use device='cpu'": lambda: API.solve(NET, INPUTS, device="cuda:9"),
+    "'cuda:8' is not available": lambda: API.evaluate(NET, SUMS, count=2, device="cuda:8"),
+    "no field 'learning_rate'; did you mean 'rate'": lambda: API.train(
+        SUMS, out="nowhere", learning_rate=1.0
+    ),
+    "no field 'steps'; did you mean 'epochs' or 'iterations'": lambda: API.train(
+        SUMS, out="nowhere", steps=10
+    ),
     r"StableAnswer\(30\), got 'stable'": lambda: API.solve(NET, INPUTS, rule="stable"),
 }
 
@@ -94,3 +103,12 @@ def test_numpy_integers_are_accepted() -> None:
     assert iterant.solve(NET, INPUTS, max_steps=two).steps.tolist() == [2, 2]
     assert iterant.evaluate(NET, SUMS, count=two, max_steps=two).steps == (1, 2)
     assert iterant.analyze(Subject(NET, SUMS, "mine"), "clean", count=2, max_steps=two).of("clean")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_the_answer_is_on_the_device_of_the_inputs() -> None:
+    answer, here = (iterant.solve(NET, INPUTS, max_steps=3, device=x) for x in ("cuda", None))
+    assert torch.equal(answer.prediction, here.prediction)
+    assert answer.settled.device == NET.projection.weight.device == torch.device("cpu")
+    curve = iterant.evaluate(NET, SUMS, count=2, max_steps=2, device="cuda")
+    assert curve.steps == (1, 2)

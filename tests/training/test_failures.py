@@ -61,7 +61,7 @@ def test_a_nan_loss_or_an_infinite_weight(
     changing_steps(monkeypatch, corrupt)
     text = failing(tmp_path / "run", TrainingStopped)
     assert message in text
-    assert "lower --rate" in text
+    assert "lower rate" in text
     run = RunFolder.open(tmp_path / "run")
     for name in run.checkpoints():  # the last good one
         tensors, about = run.load(name)

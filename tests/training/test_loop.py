@@ -58,7 +58,7 @@ def test_a_run_resumed_without_its_pool_notes_it_and_differs(
     assert not any(name.startswith("pool.") for name in run.load("last")[0])
     stopping_at(monkeypatch, None)
     train(resume=run.path, reporter=second)
-    assert any("--drop-pool" in note and "differs" in note for note in second.notes)
+    assert any("drop_pool" in note and "differs" in note for note in second.notes)
     ours, theirs = (r.load("last")[0] for r in (run, uninterrupted()["pool"]))
     assert not torch.equal(ours["net.projection.weight"], theirs["net.projection.weight"])
 
@@ -182,7 +182,7 @@ def test_a_second_sigint_stops_at_once(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_only_nan_and_consecutive_high_losses_stop_a_run() -> None:
     nan = float("nan")
-    with pytest.raises(TrainingStopped, match=r"became nan at step 1 .*lower --rate"):
+    with pytest.raises(TrainingStopped, match=r"became nan at step 1 .*lower rate"):
         LossGuard().check(1, nan)
     guard = LossGuard(factor=10.0, patience=3)
     for number, loss in enumerate([0.7, 0.01, 122.0, 90.0, 0.02, 0.5, 6.9, 8.0, 8.0]):

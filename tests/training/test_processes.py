@@ -88,7 +88,7 @@ def test_a_run_killed_many_times_equals_an_uninterrupted_one(
     assert_equal(RunFolder.open(tmp_path / "run"), begin(tmp_path / "whole", "pool", **changes))
 
 
-MAZES: dict[str, Any] = {**POOL, "size": 3, "watch_every": 0}
+MAZES: dict[str, Any] = {**POOL, "net": "dt-recall", "size": 3, "watch_every": 0}
 
 
 def joined(*words: str) -> tuple[int, list[dict[str, Any]], str]:
@@ -147,7 +147,7 @@ def test_a_killed_process_ends_the_other_with_a_message(tmp_path: Path) -> None:
     assert code != 0
     assert noticed["error"] == "TrainingStopped"
     assert "process 0 of 2 lost contact with another" in noticed["message"]
-    assert "--resume" in noticed["message"]
+    assert "again with resume" in noticed["message"]
     assert "\n" not in noticed["message"]
     run = RunFolder.open(tmp_path / "run")
     assert run.state == "failed"

@@ -134,6 +134,13 @@ def test_another_network_by_the_best_recipe_has_the_papers_width(problem: str, w
     assert about["config"]["width"] == width
 
 
+def test_the_default_recipe_of_mazes_is_the_one_that_learns_on_a_cpu() -> None:
+    assert recipe("quick", "mazes").changed(name="best") == recipe("best", "mazes")
+    assert recipe("quick", "mazes", "local-rule") == recipe("quick", "mazes")
+    other = recipe("quick", "mazes", "mine:Net")  # best is not made for other networks
+    assert (other.net, other.problems, other.pool_slots) == ("mine:Net", "", 512)
+
+
 def test_a_changed_recipe_is_labelled() -> None:
     paper = recipe("paper", "mazes", "ff")
     assert label_changes(paper, "mazes") == paper

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,7 +75,7 @@ def test_start_refuses_another_network_or_optimizer(
         ({"net": "mine:Net"}, "width, head: for networks that come with iterant"),
         ({"shard_mb": 0}, "shard size must be at least"),
         ({"time_limit": "soon"}, "a time is written like"),
-        ({"device": "cuda:99"}, "is not available; use --device cpu"),
+        ({"device": "cuda:99"}, "is not available; use device='cpu'"),
         ({"device": "gpu"}, "unknown device 'gpu'"),
         ({"device": "meta"}, "unknown device 'meta'"),
         ({"recipe": "papper"}, "did you mean 'paper'"),
@@ -130,6 +131,7 @@ def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     """Two threads unless a test changes that; a network whose weights depend on their number."""
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))  # no fewer than two, then
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     yield {"width": 16, "head": (8,), "size": 16, "count": 100, "batch": 20, "epochs": 2}

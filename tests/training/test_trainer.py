@@ -149,7 +149,7 @@ def test_half_precision_steps_equal_fp32_steps(precision: str, tolerance: float)
 
 
 def test_pool_refuses_networks_of_fixed_depth() -> None:
-    with pytest.raises(RecipeError, match=r"fixed depth.*--objective progressive"):
+    with pytest.raises(RecipeError, match=r"fixed depth.*objective='progressive'"):
         trainer_of(net="ff", objective="pool", pool_shortest=1)
 
 

@@ -37,6 +37,7 @@ def right(net: Net, task: Task, batch: Batch, steps: int) -> float:
 @pytest.mark.parametrize("name", shipped())
 def test_accuracy_of_the_card(name: str) -> None:
     about, net = card(name), iterant.load(name)
+    assert vars(net)["card"] == about
     task, tried = registry.task(about.task), 0
     assert parameter_count(net) == about.parameters
     for text, figure in about.figures.items():
@@ -133,5 +134,6 @@ def test_no_card(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="has no card"):
         card(str(tmp_path / "w"))
     save_weights(tmp_path / "w", {**described, "card": {"figures": {}}}, net.state_dict())
+    assert vars(iterant.load(tmp_path / "w"))["card"] is None
     with pytest.raises(DataError, match="is not one of this version"):
         card(str(tmp_path / "w"))

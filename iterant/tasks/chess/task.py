@@ -25,7 +25,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from iterant.errors import MissingExtra, TaskError
+from iterant.errors import MissingExtra, TaskError, argument
 from iterant.rng import Stream
 from iterant.tasks.chess.position import (
     LETTERS,
@@ -172,7 +172,8 @@ class Chess:
         if not 0 <= first < stop <= total:
             raise TaskError(
                 f"the range {first}:{stop} is empty or goes beyond the set, which is "
-                f"{self.source()}; choose one within 0:{total}, or give a larger set with --data"
+                f"{self.source()}; choose one within 0:{total}, or give a larger set with "
+                f"{argument('data')}"
             )
         return first, stop
 
