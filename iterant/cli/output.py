@@ -26,6 +26,7 @@ from rich.table import Table
 from rich.text import Text
 
 from iterant.errors import RunError
+from iterant.formatting import duration
 from iterant.training.logging import Progress, Reporter
 
 if TYPE_CHECKING:
