@@ -348,7 +348,8 @@ def _points(folder: SweepFolder) -> dict[str, dict[str, Any]]:
 
 def _title(run: PlannedRun) -> str:
     """The point of a run: its task, its recipe, and the settings that vary."""
-    return ", ".join([run.task, run.recipe, *(f"{k} {value}" for k, value in run.varied.items())])
+    varied = [f"{name} {value}" for name, value in run.varied.items()]
+    return ", ".join([str(run.task), str(run.recipe), *varied])  # any JSON, if the file was edited
 
 
 def _test_names(plan: Plan) -> dict[str, str]:

@@ -103,7 +103,7 @@ def test_memory_on_a_gpu() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        (replace(TINY, recipe="quick"), UsageError, "choose --recipe paper"),
+        (replace(TINY, recipe="quick"), UsageError, "choose recipe='paper'"),
         (replace(TINY, task="maze"), UnknownName, "did you mean 'mazes'?"),
         (replace(TINY, width=0), RecipeError, "width"),
         (replace(SMALL, net="ff", steps=31), UsageError, "ask for at most 30"),

@@ -125,7 +125,7 @@ GAMES_SEED = (b'[Event "x"]\n[FEN "8/8/8/4k3/8/8/4K2R/8 w - - 0 1"]\n\n1. Rh5+ K
 PUZZLES = (b"PuzzleId,FEN,Moves,Rating,RatingDeviation,Popularity,NbPlays,Themes,GameUrl\n"
            b"00008,r6k/pp2r2p/4Rp1Q/3p4/8/1N1P2R1/PqP2bPP/7K b - - 0 24,f2g3 e6e7 b2b1 b3c1 b1c1 "
            b"h6c1,1798,77,95,8459,crushing hangingPiece,https://lichess.org/x#48\n")  # fmt: skip
-SWEEPS = (b'task = "mazes"\nseeds = "0-2"\n[grid]\nwidth = [4, 8]\n[[tests]]\nsize = [9, 13]\n',
+SWEEPS = (b'task = "mazes"\nseeds = "0-2"\n[grid]\nwidth = [6, 12]\n[[tests]]\nsize = [9, 13]\n',
           b'task = ["mazes", "prefix-sums"]\nrecipe = "paper"\n[[list]]\nnet = "dt"\n')  # fmt: skip
 RECIPES = (b"width = 8\nepochs = 3\nmilestones = [1, 2]\n", b'net = "dt"\nclip = 1.0\nsize = 9\n')
 

@@ -335,7 +335,7 @@ def test_a_time_limit_holds_for_all_seeds_together(tmp_path: Path) -> None:
         ({"resume": "r"}, "either out"),
         ({"out": None, "resume": "nowhere"}, "no run nowhere-s0"),
         ({"out": None, "resume": "taken"}, "keep their recipe"),
-        ({"out": "taken", "seeds": [0, 2]}, "taken-s2 for seed 2 .*--resume taken --seeds 0-2"),
+        ({"out": "taken", "seeds": [0, 2]}, "taken-s2 for seed 2 .*resume='taken' seeds='0-2'"),
     ],
     ids=str,
 )
