@@ -272,7 +272,7 @@ def test_a_piece_is_moved_by_keyboard(visit: Visit) -> None:
         visit.page.keyboard.press(key)
     assert visit.words == "d3: empty."
     visit.page.keyboard.press("Space")
-    visit.wait("iterant.panels.chess.thinker.disturbed !== null")
+    visit.wait("document.querySelector('#words').innerText.includes('was moved')")
     assert "The white rook on d1 was moved to d3" in visit.words
     assert visit.page.input_value("[data-is=fen]").startswith("6k1/5ppp/8/8/8/3R4/8/K7 w")
 
