@@ -37,6 +37,7 @@ LOCATIONS: dict[str, dict[str, str]] = {
         "deep-thinking": "iterant.nets.deep_thinking:DeepThinking",
         "feed-forward": "iterant.nets.deep_thinking:FeedForward",
         "local-rule": "iterant.nets.local_rule:LocalRule",
+        "max-plus": "iterant.nets.max_plus:MaxPlus",
     },
     "readout": {
         "argmax": "iterant.nets.protocol:Argmax",

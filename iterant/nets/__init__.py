@@ -3,6 +3,7 @@
 protocol.py       the four methods of a network, readouts, checks, build()
 deep_thinking.py  the paper's networks: DT, DT-Recall, feed-forward
 local_rule.py     local rules, with message passing as an option
+max_plus.py       waves by a maximum over neighbours, marks that follow pointers
 fast/             faster forms of both, behind accelerate()
 """
 
@@ -19,6 +20,7 @@ from iterant.nets.deep_thinking import (
     variant_config,
 )
 from iterant.nets.local_rule import LocalRule, LocalRuleConfig
+from iterant.nets.max_plus import MaxPlus, MaxPlusConfig
 from iterant.nets.protocol import (
     Argmax,
     ArgmaxOpen,
@@ -31,6 +33,7 @@ from iterant.nets.protocol import (
 
 __all__ = [
     "PAPER_KINDS", "VARIANTS", "Argmax", "ArgmaxOpen", "DeepThinking", "FeedForward",
-    "FeedForwardConfig", "LocalRule", "LocalRuleConfig", "Net", "PaperConfig", "PaperNet",
-    "TwoBest", "build", "catalogue", "depth_of", "paper_net", "parameter_count", "variant_config",
+    "FeedForwardConfig", "LocalRule", "LocalRuleConfig", "MaxPlus", "MaxPlusConfig", "Net",
+    "PaperConfig", "PaperNet", "TwoBest", "build", "catalogue", "depth_of", "paper_net",
+    "parameter_count", "variant_config",
 ]  # fmt: skip

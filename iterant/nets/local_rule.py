@@ -121,14 +121,14 @@ class LocalRule(nn.Module):
 
     def view(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """The problem at a cell and its neighbours (B, seen * C, *Q); 1 where open (B, 1, *Q)."""
-        cells = self._cells(inputs)
+        cells = in_cells(inputs, self.config.stem)
         is_open = (cells > 0).any(dim=1, keepdim=True).to(cells.dtype)
-        seen = self._with_neighbours(cells, self._neighbours(cells))
+        seen = self._with_neighbours(cells, neighbours_of_cells(cells))
         return seen, is_open if self.config.masked else torch.ones_like(is_open)
 
     def start(self, inputs: Tensor) -> Tensor:
         """Zeros, (B, W, *Q)."""
-        cells = self._cells(inputs)
+        cells = in_cells(inputs, self.config.stem)
         return cells.new_zeros(cells.shape[0], self.config.width, *cells.shape[2:])
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
@@ -138,7 +138,7 @@ class LocalRule(nn.Module):
         is_open = memory[:, -1:]
         # Interventions may write into walls; their neighbours must not see it.
         state = features * is_open if self.config.masked else features
-        seen = self.seen(state, self._neighbours(state))
+        seen = self.seen(state, neighbours_of_cells(state))
         hidden = torch.relu(self.sight(seen) + memory[:, :-1])
         return torch.tanh(self.mix(hidden)) * is_open
 
@@ -160,37 +160,44 @@ class LocalRule(nn.Module):
 
     def in_pixels(self, logits: Tensor) -> Tensor:
         """(B, K, *S): the logits of cells, (B, K, *Q), repeated for every pixel."""
-        if self.config.stem == 1:
-            return logits
-        inner = (slice(None), slice(None), *[slice(1, -1)] * self.config.dims)
-        for axis in range(2, logits.dim()):
-            logits = logits.repeat_interleave(2, dim=axis)
-        return logits[inner]
-
-    def _cells(self, inputs: Tensor) -> Tensor:
-        """(B, C, *S) to (B, C, *Q); cells of 2×2 pixels begin one pixel outside the image."""
-        if self.config.stem == 1:
-            return inputs
-        pooled: Tensor = _MAX_POOL[self.config.dims](inputs, 2, stride=2, padding=1)
-        return pooled
-
-    def _neighbours(self, values: Tensor) -> list[Tensor]:
-        """D times (B, X, *Q): the values of the neighbour on each side, zero outside.
-
-        Opposite sides follow each other: the side opposite to ``side`` is ``side ^ 1``.
-        """
-        padded = functional.pad(values, [1, 1] * self.config.dims)
-        middle = [slice(None), slice(None), *[slice(1, -1)] * self.config.dims]
-        return [
-            padded[(*middle[:axis], side, *middle[axis + 1 :])]
-            for axis in range(2, values.dim())
-            for side in (slice(None, -2), slice(2, None))
-        ]
+        return in_pixels(logits, self.config.stem)
 
     def _with_neighbours(self, values: Tensor, neighbours: Sequence[Tensor]) -> Tensor:
         """(B, seen * X, …): the values of a cell and of its neighbours, or of their sum."""
         around = [sum(neighbours[1:], neighbours[0])] if self.config.summed else neighbours
         return torch.cat([values, *around], dim=1)
+
+
+def in_cells(inputs: Tensor, stem: int) -> Tensor:
+    """(B, C, *S) to (B, C, *Q); cells of 2×2 pixels begin one pixel outside the image."""
+    if stem == 1:
+        return inputs
+    pooled: Tensor = _MAX_POOL[inputs.dim() - 2](inputs, 2, stride=2, padding=1)
+    return pooled
+
+
+def in_pixels(logits: Tensor, stem: int) -> Tensor:
+    """(B, K, *Q) to (B, K, *S): the logits of cells, repeated for every pixel."""
+    if stem == 1:
+        return logits
+    for axis in range(2, logits.dim()):
+        logits = logits.repeat_interleave(2, dim=axis)
+    return logits[(slice(None), slice(None), *[slice(1, -1)] * (logits.dim() - 2))]
+
+
+def neighbours_of_cells(values: Tensor, outside: float = 0.0) -> list[Tensor]:
+    """D times (B, X, *Q): the values of the neighbour on each side, ``outside`` beyond the edge.
+
+    Opposite sides follow each other: the side opposite to ``side`` is ``side ^ 1``.
+    """
+    dims = values.dim() - 2
+    padded = functional.pad(values, [1, 1] * dims, value=outside)
+    middle = [slice(None), slice(None), *[slice(1, -1)] * dims]
+    return [
+        padded[(*middle[:axis], side, *middle[axis + 1 :])]
+        for axis in range(2, values.dim())
+        for side in (slice(None, -2), slice(2, None))
+    ]
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ class Recipe:
 
     # The network
     net: str = "dt-recall"
-    """dt, dt-recall, ff, ff-recall, local-rule, or your own class as module:Class"""
+    """dt, dt-recall, ff, ff-recall, local-rule, max-plus, or your own class as module:Class"""
     width: int | None = None
     """Features; None: the paper's for this task"""
     head: tuple[int, ...] | None = None
@@ -412,6 +412,15 @@ _QUICK_ENOUGH = ("mazes",)
 """Tasks whose best recipe trains in minutes on a CPU: ``quick`` is the same, but for networks that
 ``best`` is not made for."""
 
+_BEST_NETS: dict[tuple[str, str], Fields] = {
+    ("mazes", "max-plus"): {
+        "width": 8, "hidden": 4, "problems": "start=any,walls=0.3", "size": 7, "count": 20_000,
+        "iterations": 36, "alpha": 0.0, "optimizer": "adam", "rate": 0.03, "weight_decay": 0.0,
+        "clip": 1.0, "batch": 64, "epochs": 2, "warmup": 0, "warmup_updates": 20,
+        "schedule": "hold", "hold": 0.5, "validate_every": 2, "watch_every": 2, "watch_count": 50,
+    },
+}  # fmt: skip
+
 _GENERIC: Fields = {
     "width": 64, "objective": "pool", "pool_slots": 512, "batch": 50, "epochs": 5,
     "rate": 2e-3, "warmup": 0, "schedule": "cosine", "weight_decay": 0.0, "clip": 1.0,
@@ -432,6 +441,8 @@ def _fields(name: str, task: str, net: str) -> Fields:
         code = _CODE.get(task, {})
         notes = [note for note in paper.get("notes", ()) if note not in (_FACTOR, _CHESS)]
         return {**paper, **code, "notes": (*code.get("notes", ()), *notes)}
+    if (task, net) in _BEST_NETS:
+        return _BEST_NETS[task, net]
     quick = {**_GENERIC, **_QUICK.get(task, {})}
     if name == "quick" and not (task in _QUICK_ENOUGH and net == _default_net("best", task)):
         return quick

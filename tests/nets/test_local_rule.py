@@ -15,6 +15,7 @@ from torch import Tensor
 from iterant.engine import last, think
 from iterant.errors import NetError
 from iterant.nets import LocalRule, Net
+from iterant.nets.local_rule import in_cells
 
 MESSAGES: dict[str, Any] = {"messages": True, "width": 12, "hidden": 20}
 
@@ -54,7 +55,7 @@ def test_an_iteration_sees_the_direct_neighbours() -> None:
 
 def test_the_state_is_zero_in_walls_and_bounded() -> None:
     net, images = local_rule(), maze_inputs()
-    closed = (net._cells(images) == 0).all(dim=1)
+    closed = (in_cells(images, net.config.stem) == 0).all(dim=1)
     for thought in think(net, images, steps=20):
         assert thought.features.abs().max() <= 1
         assert thought.features.movedim(1, -1)[closed].abs().max() == 0
@@ -63,7 +64,7 @@ def test_the_state_is_zero_in_walls_and_bounded() -> None:
 @pytest.mark.parametrize("masked", [True, False])
 def test_noise_in_walls_is_seen_only_where_they_are_not_masked(masked: bool) -> None:
     net, images = message_rule(masked=masked), maze_inputs()
-    closed = (net._cells(images) == 0).all(dim=1, keepdim=True)
+    closed = (in_cells(images, net.config.stem) == 0).all(dim=1, keepdim=True)
     memory, state = net.read(images), features(net, images, 4)
     noise = torch.randn(state.shape, generator=torch.Generator().manual_seed(3)).double()
     without, with_noise = (net.step(x, memory, 4) for x in (state, state + noise * closed))
@@ -101,7 +102,7 @@ def parts(channels: int, own: int) -> dict[int | None, slice]:
 
 def restated(net: LocalRule, inputs: Tensor, steps: int) -> Tensor:
     """The rule computed cell by cell and side by side, from the meaning of its weights."""
-    config, cells = net.config, net._cells(inputs)
+    config, cells = net.config, in_cells(inputs, net.config.stem)
     sides = [(-1, 0), (1, 0), (0, -1), (0, 1)]
     state, hidden = parts(config.width, own=2), parts(config.hidden, own=1)
     sight, mix = net.sight.weight[..., 0, 0], net.mix.weight[..., 0, 0]
