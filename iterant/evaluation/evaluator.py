@@ -266,7 +266,10 @@ def evaluate(
     line = NotebookLine() if progress is None and in_notebook() else None
     if line is not None:
         title = f"evaluating {counted(len(batch), 'problem')}"
-        progress = lambda done, total: line.estimate(title, done / total)  # noqa: E731
+
+        def progress(done: int, total: int) -> None:
+            line.estimate(title, done / total)
+
     curve = evaluate_batch(
         net, task, batch, steps=steps, rule=rule, portion=portion, cost=True, progress=progress
     )

@@ -41,7 +41,7 @@ OWN_WIDTH, OWN_HIDDEN = 2, 1
 MOST_SHARED_WEIGHTS = 1 << 20
 """With message passing, weights are matched to free parameters one by one when a network is built:
 about 4 seconds for this many."""
-_CONV: dict[int, type[nn.Conv1d] | type[nn.Conv2d]] = {1: nn.Conv1d, 2: nn.Conv2d}
+CONV: dict[int, type[nn.Conv1d] | type[nn.Conv2d]] = {1: nn.Conv1d, 2: nn.Conv2d}
 _MAX_POOL = {1: functional.max_pool1d, 2: functional.max_pool2d}
 
 
@@ -70,8 +70,6 @@ class LocalRuleConfig:
 
     def __post_init__(self) -> None:
         check_sizes(self, "channels", "width", "hidden", "classes")
-        if self.stem not in (1, 2):
-            raise NetError(f"the stem takes squares of 1 or 2 pixels, got {self.stem}")
         for name, own in (("width", OWN_WIDTH), ("hidden", OWN_HIDDEN)):
             shares = 2 * self.dims + own
             if self.messages and getattr(self, name) % shares:
@@ -105,7 +103,7 @@ class LocalRule(nn.Module):
     def __init__(self, config: LocalRuleConfig) -> None:
         super().__init__()
         self.config, self.readout = config, readout(config.readout)
-        conv = _CONV[config.dims]
+        conv = CONV[config.dims]
         seen = 2 if config.summed else 1 + 2 * config.dims
         self.sight = conv(seen * config.width, config.hidden, 1, bias=False)
         self.recall = conv(seen * config.channels, config.hidden, 1)

@@ -40,16 +40,17 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from iterant.errors import NetError
-from iterant.nets.local_rule import in_cells, in_pixels, neighbours_of_cells
+from iterant.nets.local_rule import CONV, in_cells, in_pixels, neighbours_of_cells
 from iterant.nets.protocol import check_sizes, readout
 
 UNIT = 2.0**-24
 """The amount 1 of a wave, in features."""
 UNREACHED = -1.0
+"""The value where a wave has not arrived."""
 _SOURCE_GRADIENT = 10.0
 """Slope of a wave's value in the probability that a cell is its source."""
 _MARK_GAIN = 4.0
-_CONV: dict[int, type[nn.Conv1d] | type[nn.Conv2d]] = {1: nn.Conv1d, 2: nn.Conv2d}
+"""Slope of the sigmoid by which a cell starts a mark."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,6 @@ class MaxPlusConfig:
 
     def __post_init__(self) -> None:
         check_sizes(self, "channels", "width", "hidden", "classes")
-        if self.stem not in (1, 2):
-            raise NetError(f"the stem takes squares of 1 or 2 pixels, got {self.stem}")
 
     def described(self) -> dict[str, Any]:
         return asdict(self)
@@ -95,11 +94,11 @@ class MaxPlus(nn.Module):
         source = torch.randn((waves + 1) // 2, config.channels)
         source = source - source.mean(dim=1, keepdim=True)
         self.source = nn.Parameter(torch.cat([source, -source])[:waves])
-        self.fall = nn.Parameter(0.5 + 0.5 * torch.randn(waves))
-        self.look = nn.Parameter(torch.randn(pointers, waves))
-        self.order = nn.Parameter(0.3 * torch.randn(pointers, 2 * config.dims + 1))
+        self.decay = nn.Parameter(0.5 + 0.5 * torch.randn(waves))
+        self.attention = nn.Parameter(torch.randn(pointers, waves))
+        self.direction = nn.Parameter(0.3 * torch.randn(pointers, 2 * config.dims + 1))
         self.mark = nn.Linear(config.channels, pointers)
-        self.head = _CONV[config.dims](pointers, config.classes, 1)
+        self.head = CONV[config.dims](pointers, config.classes, 1)
         with torch.no_grad():
             self.mark.bias.fill_(-0.5)
             self.head.weight[1].fill_(1.0)
@@ -116,8 +115,8 @@ class MaxPlus(nn.Module):
         is_source = (flat == flat.amax(dim=2, keepdim=True)) & is_open.flatten(2)
         values = torch.where(is_source, 0.0, UNREACHED).to(cells.dtype)
         if torch.is_grad_enabled():  # straight-through: the gradient of a softmax over cells
-            chance = torch.softmax(flat, dim=2)
-            values = values + _SOURCE_GRADIENT * UNIT * (chance - chance.detach())
+            probability = torch.softmax(flat, dim=2)
+            values = values + _SOURCE_GRADIENT * UNIT * (probability - probability.detach())
         marks = torch.sigmoid(_MARK_GAIN * self.mark(cells.movedim(1, -1))).movedim(-1, 1)
         return torch.cat([values.view_as(scores), marks * is_open, is_open.to(cells.dtype)], dim=1)
 
@@ -140,9 +139,9 @@ class MaxPlus(nn.Module):
         values = features[:, :waves].clamp(UNREACHED, 0).where(is_open > 0, UNREACHED)
         sent = features[:, waves + pointers :].clamp(0, 1) * is_open
         around = neighbours_of_cells(values, outside=UNREACHED)
-        fall = functional.softplus(self.fall).view(-1, *[1] * self.config.dims) * UNIT
+        decay = functional.softplus(self.decay).view(-1, *[1] * self.config.dims) * UNIT
         best = torch.stack(around).amax(dim=0)
-        new_values = torch.maximum(emitted, best - fall).clamp_min(UNREACHED)
+        new_values = torch.maximum(emitted, best - decay).clamp_min(UNREACHED)
         new_values = new_values.where(is_open > 0, UNREACHED)
         # The neighbour on a side sends through its opposite side.
         received = [
@@ -153,7 +152,9 @@ class MaxPlus(nn.Module):
         shares = self._attend(values, around, is_open)  # (D, B, P, *Q)
         new_sent = (shares * new_marks).transpose(0, 1).flatten(1, 2)
         new = torch.cat([new_values, new_marks, new_sent], dim=1)
-        if not torch.is_grad_enabled():
+        if torch.is_grad_enabled():
+            self.moved = None
+        else:
             rest = (new[:, waves:] - features[:, waves:]).flatten(1).abs().amax(dim=1)
             changed = (new[:, :waves] != features[:, :waves]).flatten(1).any(dim=1)
             self.moved = torch.maximum(rest, changed.to(rest.dtype))
@@ -163,16 +164,15 @@ class MaxPlus(nn.Module):
         """(D, B, P, *Q): 1 at the side that a pointer points to; 0 at all if at the cell itself."""
         # Differences of neighbours are exact at any distance from the source.
         differences = torch.stack([*[there - values for there in around], torch.zeros_like(values)])
-        scores = torch.einsum("pw,dbw...->dbp...", self.look, differences / UNIT)
-        scores = scores + self.order.T.view(-1, 1, len(self.look), *[1] * self.config.dims)
+        scores = torch.einsum("pw,dbw...->dbp...", self.attention, differences / UNIT)
+        scores = scores + self.direction.T.view(-1, 1, len(self.attention), *[1] * self.config.dims)
         open_around = torch.stack([*neighbours_of_cells(is_open), torch.ones_like(is_open)])
         scores = scores.masked_fill(open_around == 0, -torch.inf)
-        chosen = (
-            functional.one_hot(scores.argmax(dim=0), len(scores)).movedim(-1, 0).to(values.dtype)
-        )
+        chosen = functional.one_hot(scores.argmax(dim=0), len(scores)).movedim(-1, 0)
+        chosen = chosen.to(values.dtype)
         if torch.is_grad_enabled():  # straight-through: the gradient of a softmax over sides
-            chance = torch.softmax(scores, dim=0)
-            chosen = chosen + chance - chance.detach()
+            probability = torch.softmax(scores, dim=0)
+            chosen = chosen + probability - probability.detach()
         return chosen[:-1]
 
     def answer(self, features: Tensor) -> Tensor:

@@ -192,6 +192,8 @@ def check_sizes(config: Any, *names: str) -> None:
     """Raise NetError unless a configuration has 1 or 2 dims and these fields are widths."""
     if config.dims not in (1, 2):
         raise NetError(f"a network has 1 or 2 dimensions of space, got {config.dims}")
+    if getattr(config, "stem", 1) not in (1, 2):
+        raise NetError(f"the stem takes squares of 1 or 2 pixels, got {config.stem}")
     for name in names:
         value = getattr(config, name)
         if not isinstance(value, int) or not bounds.WIDTH.holds(value):

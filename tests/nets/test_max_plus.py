@@ -29,10 +29,10 @@ def solver() -> MaxPlus:
     net.eval()
     with torch.no_grad():
         net.source.copy_(torch.tensor([[1.0, -1.0, -1.0]]))  # the end is red
-        net.fall.fill_(0.0)
-        net.look.fill_(10.0)
+        net.decay.fill_(0.0)
+        net.attention.fill_(10.0)
         # Up, down, left, right, the cell itself: among equals down, left, right, up.
-        net.order.copy_(torch.tensor([[0.0, 3.0, 2.0, 1.0, 0.0]]))
+        net.direction.copy_(torch.tensor([[0.0, 3.0, 2.0, 1.0, 0.0]]))
         net.mark.weight.copy_(torch.tensor([[-2.0, 4.0, -2.0]]))  # the start is green
         net.mark.bias.fill_(-1.0)
         net.head.weight[:, 0, 0, 0] = torch.tensor([-1.0, 1.0])
@@ -54,7 +54,7 @@ def test_the_value_of_a_wave_is_the_distance_from_its_source() -> None:
     net = solver()
     features = last(think(net, batch.inputs, steps=200)).features
     steps = torch.from_numpy(distances(from_image(batch.inputs)))  # to the end, -1: wall
-    inner = features[:, 0, 2:-2, 2:-2] / UNIT / torch.nn.functional.softplus(net.fall).item()
+    inner = features[:, 0, 2:-2, 2:-2] / UNIT / torch.nn.functional.softplus(net.decay).item()
     torch.testing.assert_close(inner[steps >= 0], -steps[steps >= 0].float())
 
 

@@ -37,7 +37,7 @@ def marked(batch: Batch, text: str) -> torch.Tensor:
 
 def test_answers_of_the_sample_are_legal() -> None:
     batch = TASK.sample(1000, size=(0, 4000))
-    # Castling and en passant cannot be told from the board alone: a few answers are not legal.
+    # The board alone does not show castling and en passant rights: a few answers are not legal.
     legal = [bool(TASK.verdict(batch, row, batch.targets).keeps) for row in range(1000)]
     assert sum(legal) > 990
     assert 300 < batch.extras["black"].sum() < 700, "both colours move"
