@@ -136,8 +136,8 @@ class MaxPlus(nn.Module):
         waves, pointers = self.config.width, self.config.hidden
         emitted, marks, is_open = memory[:, :waves], memory[:, waves:-1], memory[:, -1:]
         # Interventions may write anything, also into walls.
-        values = features[:, :waves].clamp(UNREACHED, 0).where(is_open > 0, UNREACHED)
-        sent = features[:, waves + pointers :].clamp(0, 1) * is_open
+        values = features[:, :waves].clamp(min=UNREACHED, max=0.0).where(is_open > 0, UNREACHED)
+        sent = features[:, waves + pointers :].clamp(min=0.0, max=1.0) * is_open
         around = neighbours_of_cells(values, outside=UNREACHED)
         decay = functional.softplus(self.decay).view(-1, *[1] * self.config.dims) * UNIT
         best = torch.stack(around).amax(dim=0)

@@ -14,7 +14,7 @@ import iterant
 from iterant.errors import NetError
 from iterant.export import Source, export_onnx
 from iterant.io import read_json
-from iterant.nets import FeedForwardConfig, LocalRuleConfig, PaperConfig, build
+from iterant.nets import FeedForwardConfig, LocalRuleConfig, MaxPlusConfig, PaperConfig, build
 
 SUMS = PaperConfig(dims=1, channels=1, width=8, head=(6, 4), recall_relu=True)
 PLAIN = PaperConfig(
@@ -22,9 +22,11 @@ PLAIN = PaperConfig(
 )
 RULE = LocalRuleConfig(dims=2, channels=3, stem=2, masked=True, readout="argmax-open")
 MESSAGES = replace(RULE, messages=True, width=12, hidden=10)
+MAX_PLUS = MaxPlusConfig(dims=2, channels=3, stem=2, readout="argmax-open")
+Config = PaperConfig | LocalRuleConfig | MaxPlusConfig
 
 
-def source_of(config: PaperConfig | LocalRuleConfig, task: str | None = None) -> Source:
+def source_of(config: Config, task: str | None = None) -> Source:
     net = build(config.kind, config.described(), seed=1)
     assert isinstance(net, nn.Module)
     return Source("made", net.eval(), config.kind, config.described(), net.state_dict(), task)
@@ -50,12 +52,11 @@ def logits_of_files(folder: Path, inputs: Tensor, steps: int) -> Tensor:
         (PLAIN, "mazes", 15),
         (RULE, "mazes", 21),
         (MESSAGES, "mazes", 21),
+        (MAX_PLUS, "mazes", 21),
     ],
-    ids=["recall 1D", "no recall 2D", "local rule", "messages"],
+    ids=["recall 1D", "no recall 2D", "local rule", "messages", "max-plus"],
 )
-def test_graphs_equal_the_network(
-    tmp_path: Path, config: PaperConfig | LocalRuleConfig, task: str, size: int
-) -> None:
+def test_graphs_equal_the_network(tmp_path: Path, config: Config, task: str, size: int) -> None:
     source = source_of(config, task)
     done = export_onnx(source, tmp_path / "out")
     assert done.worst < 1e-4

@@ -92,3 +92,13 @@ def test_every_parameter_gets_a_gradient(dims: int) -> None:
         assert weight.grad is not None
         assert weight.grad.isfinite().all(), name
         assert weight.grad.abs().sum() > 0, name
+
+
+def test_a_change_is_reported_only_of_iterations_without_gradients() -> None:
+    """Else a halting rule would read the change of an earlier batch."""
+    batch = iterant.task("mazes").sample(2, size=5, seed=0)
+    net = network()
+    last(think(net, batch.inputs, steps=60))
+    assert net.moved is not None
+    last(think(net, batch.inputs, steps=1, grad=True))
+    assert net.moved is None
