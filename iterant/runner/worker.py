@@ -30,6 +30,7 @@ import torch
 from iterant import registry
 from iterant.errors import IterantError, RunError, UsageError
 from iterant.evaluation import evaluate
+from iterant.formatting import seconds
 from iterant.io import RunFolder
 from iterant.io.files import make_folder, one_line_errors, open_to_append, open_to_read
 from iterant.runner.folder import ATTEMPTS, LOG, Failures, SweepFolder
@@ -70,9 +71,11 @@ class Job:
     planned: PlannedRun
     device: str = "auto"
     time_limit: str | float | None = None
+    """Of the whole job, which may train more than once"""
     resume: bool | None = None
     """Whether the run was started before; None: look for its folder"""
     reporter: Reporter = field(default_factory=Reporter)
+    start: float = field(default_factory=time.monotonic)
 
     @property
     def task(self) -> Task:
@@ -88,9 +91,10 @@ class Job:
         name, planned = self.planned.name + suffix, self.planned
         resume = self.folder.is_started(name) if self.resume is None or suffix else self.resume
         tensorboard = options.pop("tensorboard", False)
+        limit = None if self.time_limit is None else seconds(self.time_limit)
         options |= {
             "device": self.device,
-            "time_limit": self.time_limit,
+            "time_limit": limit and max(1.0, limit - (time.monotonic() - self.start)),
             "data": self.folder.plan.data,
             "reporter": TensorBoardReporter(self.reporter) if tensorboard else self.reporter,
         }

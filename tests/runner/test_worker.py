@@ -18,6 +18,7 @@ from iterant.runner import Launch, SweepFolder, status
 from iterant.runner import worker as worker_module
 from iterant.runner.worker import (
     STOPPED,
+    Job,
     capacity,
     command_for,
     failure_reason,
@@ -61,6 +62,20 @@ def test_a_stop_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert run_until_end(folder, name) == "stopped"
     assert folder.failures(name).failures == 0
     assert run_until_end(folder, name, "SIGTERM") == "stopped"
+
+
+def test_trainings_of_a_job_share_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = SweepFolder.prepare(tmp_path, small_plan(seeds=[0]))
+    (name,) = folder.planned
+    limits: list[float] = []
+    monkeypatch.setattr(
+        worker_module, "train", lambda *_, **options: limits.append(options["time_limit"])
+    )
+    job = Job(folder, folder.run(name), time_limit="10m", start=time.monotonic() - 500)
+    job.train()
+    job.train("-fp32", {"precision": "fp32"})
+    assert all(90 < limit <= 100 for limit in limits)
+    assert len(limits) == 2
 
 
 def test_a_run_of_another_process_is_waited_for(
