@@ -1,4 +1,4 @@
-"""Waves and pointers: values are distances, one fixed point from any state, shortest paths."""
+"""Distances and pointers: one fixed point from any state, shortest paths."""
 
 from __future__ import annotations
 
@@ -49,26 +49,36 @@ def test_it_can_express_shortest_paths_with_their_order_of_ties(kind: str) -> No
     assert bool(task.solved(answer.prediction, batch).all())
 
 
-def test_the_value_of_a_wave_is_the_distance_from_its_source() -> None:
+def test_distances_are_those_from_the_source() -> None:
     batch = iterant.task("mazes", problems="start=any,p=0.3").sample(5, size=15, seed=1)
     net = solver()
     features = last(think(net, batch.inputs, steps=200)).features
     steps = torch.from_numpy(distances(from_image(batch.inputs)))  # to the end, -1: wall
-    inner = features[:, 0, 2:-2, 2:-2] / UNIT / torch.nn.functional.softplus(net.decay).item()
-    torch.testing.assert_close(inner[steps >= 0], -steps[steps >= 0].float())
+    inner = features[:, 0, 2:-2, 2:-2] / UNIT / net.growth.item()
+    torch.testing.assert_close(inner[steps >= 0], steps[steps >= 0].float())
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_values_of_waves_are_the_same_from_any_state(seed: int, kind: str) -> None:
-    """With random weights: after as many iterations as the farthest cell is away."""
+def test_distances_are_the_same_from_any_state(seed: int, kind: str) -> None:
+    """With random weights, also in cells that no source can reach."""
     batch = iterant.task("mazes", problems=kind).sample(4, size=9, seed=seed)
-    net, waves = network(seed), slice(0, 8)
+    net, distances = network(seed), slice(0, 8)
     noise = After(5, features=lambda x: torch.randn(x.shape, generator=torch.Generator()))
     undisturbed = last(think(net, batch.inputs, steps=120)).features
     disturbed = last(think(net, batch.inputs, steps=120, intervene=noise)).features
-    reached = undisturbed[:, waves] > -1
-    assert torch.equal(disturbed[:, waves][reached], undisturbed[:, waves][reached])
+    assert torch.equal(disturbed[:, distances], undisturbed[:, distances])
+
+
+def test_a_region_that_is_cut_off_comes_to_rest() -> None:
+    """Its distances, which only refer to each other, grow and are then dropped."""
+    task = iterant.task("mazes", problems="start=any,p=0.3")
+    batch = task.sample(6, size=13, seed=4)
+    walled = batch.inputs.clone()
+    walled[:, :, 11:13] = 0.0  # a row of cells
+    shut = After(80, inputs=lambda _: walled)
+    rested = last(think(solver(), batch.inputs, steps=400, intervene=shut)).features
+    assert torch.equal(rested[:, 0], last(think(solver(), walled, steps=400)).features[:, 0])
 
 
 @pytest.mark.parametrize("kind", ["start=any,p=0.2", "start=any"])
@@ -92,13 +102,3 @@ def test_every_parameter_gets_a_gradient(dims: int) -> None:
         assert weight.grad is not None
         assert weight.grad.isfinite().all(), name
         assert weight.grad.abs().sum() > 0, name
-
-
-def test_a_change_is_reported_only_of_iterations_without_gradients() -> None:
-    """Else a halting rule would read the change of an earlier batch."""
-    batch = iterant.task("mazes").sample(2, size=5, seed=0)
-    net = network()
-    last(think(net, batch.inputs, steps=60))
-    assert net.moved is not None
-    last(think(net, batch.inputs, steps=1, grad=True))
-    assert net.moved is None
