@@ -43,7 +43,7 @@ def info() -> None:
         devices[f"cuda:{index}"] = f"{gpu.name}, {byte_size(gpu.total_memory)}"
     if torch.backends.mps.is_available():
         devices["mps"] = "Apple GPU"
-    networks = [(name, card(name).parameters) for name in shipped()]
+    networks = [(name, card(name)["parameters"]) for name in shipped()]
     for title, rows in (
         ("versions", versions.items()),
         ("devices", devices.items()),

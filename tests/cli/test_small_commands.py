@@ -50,7 +50,7 @@ def test_info(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (code, errors) == (0, "")
     rows = [line.split() for line in output.splitlines()]
     assert ["no-such-package", "not", "installed"] in rows
-    assert ["mazes", f"{card('mazes').parameters:,}"] in rows
+    assert ["mazes", f"{card('mazes')['parameters']:,}"] in rows
     assert ["mazes", "dt-recall", "783,504"] in rows
 
 
