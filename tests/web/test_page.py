@@ -106,6 +106,7 @@ def test_what_networks_were_trained_on(tmp_path: Path) -> None:
     }
     for name in names:  # as their cards say
         assert str(training[name]["size"]) in card(name)["trained_on"]
+        assert training[name]["problems"] in card(name)["trained_on"]
 
 
 @pytest.mark.usefixtures("light")
