@@ -94,7 +94,7 @@ class Job:
         limit = None if self.time_limit is None else seconds(self.time_limit)
         options |= {
             "device": self.device,
-            "time_limit": limit and max(1.0, limit - (time.monotonic() - self.start)),
+            "time_limit": limit and max(1e-3, limit - (time.monotonic() - self.start)),
             "data": self.folder.plan.data,
             "reporter": TensorBoardReporter(self.reporter) if tensorboard else self.reporter,
         }
