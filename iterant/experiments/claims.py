@@ -7,9 +7,7 @@ A claim is the paper's sentence, its place in the paper, the numbers given there
 RESULTS.md with our numbers, and checks, each of which turns records into a verdict. None of our
 numbers is written here. A `Quantity` is a number per seed of a model, with its mean.
 
-Intervals are 95 % over seeds (see measures.py). For the difference of two means, the half-widths
-that point the same way add in quadrature: the first mean's lower one with the second's upper one,
-and the reverse.
+Intervals are 95 % over seeds (see statistics.py).
 """
 
 from __future__ import annotations
@@ -20,20 +18,17 @@ from dataclasses import dataclass
 from statistics import correlation
 from typing import Any
 
-from iterant.experiments.catalogue import INTERVENTIONS, PEAKS
-from iterant.experiments.measures import (
+from iterant.experiments.measures import Changes, Peaks, Recovered, RecoveryByIndex, Solved
+from iterant.experiments.models import MODELS
+from iterant.experiments.paper_numbers import INTERVENTIONS, PEAKS
+from iterant.experiments.records import Record, Records
+from iterant.experiments.statistics import (
     LEAST_SEEDS,
-    Changes,
-    Peaks,
-    Recovered,
-    RecoveryByIndex,
-    Solved,
     Value,
+    difference,
     mean_of,
     problem_interval,
 )
-from iterant.experiments.models import MODELS
-from iterant.experiments.records import Record, Records
 from iterant.formatting import counted
 
 REPRODUCED, NOT_SEEN, CONTRARY = "reproduced", "not seen", "contrary"
@@ -204,25 +199,13 @@ def within(
         seeds = " and ".join([*map(str, others), counted(last, "seed")])
         line, verdict = f"{numbers} ({seeds})", TOO_FEW
         if min(value.seeds for value in known) >= LEAST_SEEDS:
-            low, middle, high = _difference(*known)
+            low, middle, high = difference(*known)
             verdict = decide(low, middle, high)
             if len(known) > 1:
                 line = f"{numbers}: {quantity.difference(low, middle, high)}; {seeds}"
         return ClaimVerdict(verdict, (line,) if shown else ())
 
     return check
-
-
-def _difference(one: Value, other: Value | None = None) -> tuple[float, float, float]:
-    """Lower end, middle and upper end of a mean, or of the difference of two means."""
-    low, high = one.interval or (one.mean, one.mean)
-    if other is None:
-        return low, one.mean, high
-    other_low, other_high = other.interval or (other.mean, other.mean)
-    middle = one.mean - other.mean
-    down = math.hypot(one.mean - low, other_high - other.mean)
-    up = math.hypot(high - one.mean, other.mean - other_low)
-    return middle - down, middle, middle + up
 
 
 def higher(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 from scipy import stats
 
-from iterant.experiments.measures import Value, mean_of, peak, verdict
+from iterant.experiments.statistics import Value, mean_of, peak, verdict
 
 
 def over_seeds(mean: float, error: float | None, seeds: int, problems: int = 0) -> Value:
