@@ -126,21 +126,18 @@ def difference(one: Value, other: Value | None = None) -> tuple[float, float, fl
 def verdict(ours: Value | None, paper: Value | None) -> str:
     """Our number compared with the paper's; "": no statement.
 
-    "above" and "below" where the intervals do not overlap. "no difference shown" only where one
-    could have been shown: at least `LEAST_SEEDS` seeds, and both intervals together reach no
-    further than `VISIBLE` points. Otherwise "too few seeds".
+    "above" and "below" where the interval of the difference lies on one side of 0. "no difference
+    shown" only where one could have been shown: at least `LEAST_SEEDS` seeds, and an interval that
+    reaches no further than `VISIBLE` points from its middle. Otherwise "too few seeds".
     """
     if ours is None or paper is None or paper.interval is None:
         return ""
-    if ours.error is None or ours.interval is None:
+    if ours.error is None:
         return "too few seeds"
-    (our_low, our_high), (low, high) = ours.interval, paper.interval
-    if our_low > high:
-        return "above"
-    if our_high < low:
-        return "below"
-    half_width = math.hypot((our_high - our_low) / 2, (high - low) / 2)
-    conclusive = ours.seeds >= LEAST_SEEDS and half_width <= VISIBLE
+    low, middle, high = difference(ours, paper)
+    if low > 0 or high < 0:
+        return "above" if low > 0 else "below"
+    conclusive = ours.seeds >= LEAST_SEEDS and max(middle - low, high - middle) <= VISIBLE
     return "no difference shown" if conclusive else "too few seeds"
 
 
