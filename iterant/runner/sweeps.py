@@ -189,7 +189,7 @@ def train_seeds(
         PlannedRun(path.name, name, recipe_name, seed, fields) for seed, path in paths.items()
     )
     plan = Plan(base.name, runs, data=None if data is None else str(data), options=options or {},
-                beside=True)  # fmt: skip
+                sibling_folders=True)  # fmt: skip
     # A run equals one of `iterant train` bit for bit only with as many threads.
     threads = threads or threads_for(build_network(full_recipe, task_object.spec, 0)[0])
     launch = Launch(threads=threads, device=device)
