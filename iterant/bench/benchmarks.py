@@ -11,7 +11,6 @@ is the ratio within a round, with its spread over the rounds.
 
 from __future__ import annotations
 
-import os
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -26,6 +25,7 @@ from iterant.nets.protocol import Net, depth_of, readout_of
 from iterant.solving import budget_for, solve
 from iterant.tasks.protocol import Problem
 from iterant.tasks.user import task as named_task
+from iterant.threads import load as machine_load
 from iterant.training.optim import lr_factor
 from iterant.training.recipe import recipe as named_recipe
 from iterant.training.trainer import Trainer, build_network
@@ -88,7 +88,7 @@ def peak_memory(prepare: Callable[[], Sides], device: torch.device) -> dict[str,
 
 def machine() -> dict[str, Any]:
     """Conditions that affect times: the threads of torch and the load of the machine."""
-    return {"threads": torch.get_num_threads(), "load before": round(os.getloadavg()[0], 2)}
+    return {"threads": torch.get_num_threads(), "load before": round(machine_load(), 2)}
 
 
 def bench_train(
