@@ -109,7 +109,7 @@ def load(
     with torch.no_grad():
         for name, tensor in net.state_dict().items():
             tensor.copy_(tensors[name])
-    net.card = Card(config["card"], folder) if "card" in config else None
+    net.card = Card(config["card"], folder) if config.get("card") else None
     loaded: Net = net.to(target).eval()
     return loaded
 
@@ -117,10 +117,10 @@ def load(
 def card(name: str) -> Card:
     """The card of a shipped network, or of a folder; also ``iterant.load(name).card``."""
     folder = folder_of(name)
-    config = read_json(folder / CONFIG, checksummed=True)
-    if "card" not in config:
+    content = read_json(folder / CONFIG, checksummed=True).get("card")
+    if not isinstance(content, dict):
         raise DataError(f"{name} has no card; its weights were not written by scripts/ship")
-    return Card(config["card"], folder)
+    return Card(content, folder)
 
 
 def folder_of(name_or_path: str | os.PathLike[str]) -> Path:

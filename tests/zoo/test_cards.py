@@ -135,9 +135,10 @@ def test_no_card(tmp_path: Path) -> None:
     net = build("local-rule", {"dims": 1, "channels": 1})
     assert isinstance(net, LocalRule)
     described = {"kind": "local-rule", "config": net.config.described()}
-    save_weights(tmp_path / "w", described, net.state_dict())
-    with pytest.raises(DataError, match="has no card"):
-        card(str(tmp_path / "w"))
+    for nothing in ({}, {"card": None}):
+        save_weights(tmp_path / "w", {**described, **nothing}, net.state_dict())
+        with pytest.raises(DataError, match="has no card"):
+            card(str(tmp_path / "w"))
     assert vars(iterant.load(tmp_path / "w"))["card"] is None
     save_weights(tmp_path / "w", {**described, "card": {"parameters": "?"}}, net.state_dict())
     assert "? parameters" in str(card(str(tmp_path / "w")))
