@@ -4,9 +4,10 @@
     >>> result.figures["features"]        # {"settled": 98, "cycling": 2, …}
     >>> compare_starts(Trial("convergence", net, task, batch, steps=300)).figures["starts"]
 
-A sample is settled if nothing changes at each of the last iterations, cycling with period p if it
-returns each time to its state p iterations before, and moving otherwise. Features are compared up
-to a tolerance relative to their norm, decoded answers exactly: correct answers can be settled
+A sample is at a fixed point ("settled" in results) if nothing changes at each of the last
+iterations, cycling with period p if it returns each time to its state p iterations before, and
+moving otherwise. `solve` calls more settled: see `iterant.halting`. Features are compared up
+to a tolerance relative to their norm, decoded answers exactly: correct answers can stay
 while features cycle. Only the last few states are kept, so memory does not grow with iterations.
 
 Path independence: each problem starts from the network's own features, from zeros, from Gaussian
@@ -45,8 +46,8 @@ from iterant.tasks.protocol import Batch
 
 LONGEST = 8
 """The longest period that is searched for."""
-BROKEN, MOVING, SETTLED = -1, 0, 1
-"""Special periods: features became NaN or infinite; no period; fixed point."""
+BROKEN, MOVING, FIXED_POINT = -1, 0, 1
+"""Special periods: features became NaN or infinite; no period; the same at every iteration."""
 LEAST = 3
 """The fewest iterations in which a period can be found."""
 STARTS = ("own", "zeros", "noise", "another problem")
@@ -136,8 +137,8 @@ def converge_on_noise(trial: Trial) -> Result:
 def _classes(periods: Tensor) -> dict[str, int]:
     """The number of samples in each class."""
     return {
-        "settled": int((periods == SETTLED).sum()),
-        "cycling": int((periods > SETTLED).sum()),
+        "settled": int((periods == FIXED_POINT).sum()),
+        "cycling": int((periods > FIXED_POINT).sum()),
         "moving": int((periods == MOVING).sum()),
         "broken": int((periods == BROKEN).sum()),
     }
@@ -145,7 +146,7 @@ def _classes(periods: Tensor) -> dict[str, int]:
 
 def _cycles(periods: Tensor) -> dict[str, int]:
     """The number of samples with each period of 2 or more."""
-    counts = Counter(periods[periods > SETTLED].tolist())
+    counts = Counter(periods[periods > FIXED_POINT].tolist())
     return {str(period): counts[period] for period in sorted(counts)}
 
 

@@ -170,7 +170,7 @@ class Study:
     measures: tuple[Callable[[Trial], Result], ...] = (recover,)
     after: int | None = None
     """Iterations before the intervention; None: there is no intervention"""
-    needs: str = ""
+    requires: str = ""
     """The method of the task that it calls, if not every task has it"""
     least: int = 1
     """The fewest iterations"""
@@ -185,12 +185,12 @@ STUDIES = {
         "The features stay, and the problem becomes another, to be solved.", after=50
     ),
     "bit-flip": Study(
-        "One bit of the input is flipped, at each index of each string.", after=50, needs="flip"
+        "One bit of the input is flipped, at each index of each string.", after=50, requires="flip"
     ),
     "move-end": Study(
         "The end moves two cells nearer the start; paths too short for that are left out.",
         after=50,
-        needs="shorten",
+        requires="shorten",
     ),
     "convergence": Study(
         "The change of the features per iteration, on problems and on Gaussian noise in their "
@@ -203,7 +203,7 @@ STUDIES = {
         "How wrong the wrong answers are, and whether they are paths at all.", (near_misses,)
     ),
     "kinds": Study(
-        "Accuracy by kind of problem: length, difficulty, theme.", (by_kind,), needs="kinds"
+        "Accuracy by kind of problem: length, difficulty, theme.", (by_kind,), requires="kinds"
     ),
 }
 """Every study, in the order of a report."""
@@ -248,7 +248,7 @@ def analyze(
         device: ``cpu``, ``cuda`` or ``cuda:N``.
         data: path of the task's problems.
         problems: another kind of problems than the task's own, ``start=any``.
-        tolerance: change per iteration, relative to the features, up to which they are settled.
+        tolerance: change per iteration, relative to the features, up to which they are at rest.
         trust: import the user-defined code that the folders name.
         progress: called with the current study and the share of all work that is done; None:
             shown in a notebook only.
@@ -284,8 +284,8 @@ def analyze(
                 subject.net, STEPS if max_steps is None else max_steps, cut=max_steps is None
             )
             reason = ""
-            if study.needs and not hasattr(shared, study.needs):
-                reason = f"{shared.spec.name} offers no {study.needs}()"
+            if study.requires and not hasattr(shared, study.requires):
+                reason = f"{shared.spec.name} offers no {study.requires}()"
             elif steps < study.least:
                 reason = f"it takes at least {study.least} iterations, and there are {steps}"
             elif at >= steps:

@@ -1,8 +1,7 @@
-"""Benchmarks of training, evaluation and solving, each against a plain implementation.
+"""Benchmarks of training and solving, each against a plain implementation.
 
-    >>> options = EvaluateOptions(task="mazes", width=32, size="13", count=50, steps=50)
-    >>> name, figures = bench_evaluate(options)
-    >>> figures["ratio"]["median"]          # time of the plain evaluation / ours
+    >>> name, figures = bench_train(task="mazes", width=32)
+    >>> figures["ratio"]["median"]          # time of the plain step / ours
     >>> write_result(name, figures)
 
 Each function returns the name of the result and its figures. The implementations ("sides") do the
@@ -12,7 +11,6 @@ is the ratio within a round, with its spread over the rounds.
 
 from __future__ import annotations
 
-import os
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -21,18 +19,14 @@ from typing import Any
 import torch
 
 from iterant import registry
-from iterant.bench.options import EvaluateOptions, SolveOptions, TrainOptions
-from iterant.bench.plain import EvenRng, PlainStep, plain_curve, progressive_of
-from iterant.errors import UsageError
-from iterant.evaluation import budget_of, evaluate_batch
-from iterant.halting import StableAnswer
-from iterant.nets import DeepThinking, FeedForward, parameter_count
+from iterant.bench.plain import EvenRng, PlainStep, progressive_of
+from iterant.nets import parameter_count
 from iterant.nets.protocol import Net, depth_of, readout_of
-from iterant.solving import budget_for, check_fits, solve
-from iterant.tasks.protocol import Problem, Size, Task
+from iterant.solving import budget_for, solve
+from iterant.tasks.protocol import Problem
 from iterant.tasks.user import task as named_task
+from iterant.threads import load as machine_load
 from iterant.training.optim import lr_factor
-from iterant.training.recipe import Recipe
 from iterant.training.recipe import recipe as named_recipe
 from iterant.training.trainer import Trainer, build_network
 from iterant.zoo import load
@@ -94,58 +88,75 @@ def peak_memory(prepare: Callable[[], Sides], device: torch.device) -> dict[str,
 
 def machine() -> dict[str, Any]:
     """Conditions that affect times: the threads of torch and the load of the machine."""
-    return {"threads": torch.get_num_threads(), "load before": round(os.getloadavg()[0], 2)}
+    return {"threads": torch.get_num_threads(), "load before": round(machine_load(), 2)}
 
 
-def bench_train(options: TrainOptions, progress: Progress | None = None) -> Result:
-    """Compare our training step with the plain one; options that are None are the recipe's.
+def bench_train(
+    *,
+    task: str = "prefix-sums",
+    recipe: str = "paper",
+    net: str | None = None,
+    steps: int = 20,
+    rounds: int = 5,
+    device: str = "auto",
+    seed: int = 0,
+    memory: bool = True,
+    progress: Progress | None = None,
+    **changes: Any,
+) -> Result:
+    """Compare our training step with the plain one.
 
     A round is ``steps`` optimizer steps of each side, from the same weights, on the same problems
     and with the same n and k, which are spread evenly over the recipe's range. Ours is the
     `Trainer` of a training run: on a GPU with CUDA graphs and, unless ``precision`` says otherwise,
-    in bf16.
+    in bf16. ``changes``: width, batch and precision, if they are not the recipe's.
     """
-    steps, seed = options.steps, options.seed
-    device, task = registry.device(options.device), named_task(options.task)
-    usual = named_recipe(options.recipe, task.spec.name, options.net)
-    usual = usual.changed(precision="bf16") if device.type == "cuda" else usual
-    recipe = _changed(usual, options, "width", "batch", "precision")
-    network, _ = build_network(recipe, task.spec, seed)
-    batch = task.sample(recipe.batch, size=task.check_size(recipe.size), seed=seed)
+    target, task_object = registry.device(device), named_task(task)
+    usual = named_recipe(recipe, task_object.spec.name, net)
+    usual = usual.changed(precision="bf16") if target.type == "cuda" else usual
+    full_recipe = usual.changed(
+        **{key: value for key, value in changes.items() if value is not None}
+    )
+    network, _ = build_network(full_recipe, task_object.spec, seed)
+    batch = task_object.sample(
+        full_recipe.batch, size=task_object.check_size(full_recipe.size), seed=seed
+    )
     draws = [EvenRng(seed, step, of=steps) for step in range(steps)]
-    pairs = [progressive_of(network, recipe).draw(rng) for rng in draws]  # n and k of every step
+    pairs = [
+        progressive_of(network, full_recipe).draw(rng) for rng in draws
+    ]  # n and k of every step
 
     def prepare() -> Sides:
-        net, _ = build_network(recipe, task.spec, seed)
-        plain = PlainStep(net, recipe, device)  # copies the network, so it comes first
-        ours, factor = Trainer(net, recipe, device), lr_factor(recipe, 0, _EPOCH)
-        inputs, targets = batch.inputs.to(device), batch.targets.to(device)
+        net, _ = build_network(full_recipe, task_object.spec, seed)
+        plain = PlainStep(net, full_recipe, target)  # copies the network, so it comes first
+        ours, factor = Trainer(net, full_recipe, target), lr_factor(full_recipe, 0, _EPOCH)
+        inputs, targets = batch.inputs.to(target), batch.targets.to(target)
         return {
             "ours": lambda: [ours.step(inputs, targets, rng, factor) for rng in draws],
             "plain": lambda: [plain.step(inputs, targets, rng, factor) for rng in draws],
         }
 
-    differs = [options.net] if options.net else []
+    differs = [net] if net else []
     for name, sign in {"width": "w", "batch": "b", "precision": ""}.items():
-        if getattr(recipe, name) != getattr(usual, name):
-            differs.append(f"{sign}{getattr(recipe, name)}")
+        if getattr(full_recipe, name) != getattr(usual, name):
+            differs.append(f"{sign}{getattr(full_recipe, name)}")
     conditions = machine()
-    memory = peak_memory(prepare, device) if options.memory else None
+    peak = peak_memory(prepare, target) if memory else None
     sides = prepare()
     for work in sides.values():
         work()  # kernels are chosen and graphs captured here
-    times = compare(sides, rounds=options.rounds, device=device, progress=progress)
-    speeds = {side: steps / statistics.median(rounds) for side, rounds in times.items()}
+    times = compare(sides, rounds=rounds, device=target, progress=progress)
+    speeds = {side: steps / statistics.median(seconds) for side, seconds in times.items()}
     figures = {
-        "task": task.spec.name,
-        "device": device.type,
-        "recipe": recipe.name,
-        "net": recipe.net,
+        "task": task_object.spec.name,
+        "device": target.type,
+        "recipe": full_recipe.name,
+        "net": full_recipe.net,
         "parameters": parameter_count(network),
         "inputs": list(batch.inputs.shape),
-        "iterations": recipe.iterations,
-        "alpha": recipe.alpha,
-        "precision": {"ours": recipe.precision, "plain": "fp32"},
+        "iterations": full_recipe.iterations,
+        "alpha": full_recipe.alpha,
+        "precision": {"ours": full_recipe.precision, "plain": "fp32"},
         "steps a round": steps,
         "mean of draws": {
             name: round(statistics.fmean(column), 2)
@@ -153,89 +164,14 @@ def bench_train(options: TrainOptions, progress: Progress | None = None) -> Resu
         },
         **conditions,
         "differs": differs,
-        "memory": memory,
+        "memory": peak,
         "steps per second": speeds,
         "seconds a step": {
-            side: [round(seconds / steps, 6) for seconds in rounds]
-            for side, rounds in times.items()
+            side: [round(one / steps, 6) for one in seconds] for side, seconds in times.items()
         },
         "ratio": ratio(times["plain"], times["ours"]),
     }
-    return "-".join(["bench-train", task.spec.name, device.type, *differs]), figures
-
-
-def _changed(recipe: Recipe, options: object, *names: str) -> Recipe:
-    """The recipe with those of the named options that are not None."""
-    values = {name: getattr(options, name) for name in names}
-    return recipe.changed(**{name: value for name, value in values.items() if value is not None})
-
-
-def _size(task: Task, text: str | None) -> Size:
-    return task.check_size(None) if text is None else task.parse_size(text)
-
-
-def bench_evaluate(options: EvaluateOptions, progress: Progress | None = None) -> Result:
-    """Compare our evaluation with the plain one; without ``run`` the network has random weights.
-
-    Both give the same curve. A trained network (``run``) is also evaluated with a halting rule,
-    which saves most of the time.
-    """
-    device, trained = registry.device(options.device), options.run is not None
-    task = named_task(options.task)
-    if options.run is not None:
-        net = load(options.run)
-    else:
-        recipe = _changed(named_recipe("paper", task.spec.name, options.net), options, "width")
-        net, _ = build_network(recipe, task.spec, options.seed)
-    if not isinstance(net, DeepThinking | FeedForward):
-        raise UsageError(
-            f"there is no plain way for a {type(net).__name__}; give a run of dt, dt-recall, "
-            "ff or ff-recall"
-        )
-    check_fits(net.to(device), task)
-    size = _size(task, options.size)
-    batch = task.sample(options.count, size=size, seed=options.seed).to(device)
-    steps, rule = budget_of(net, options.steps), StableAnswer()
-    sides: dict[str, Callable[[], Any]] = {
-        "ours": lambda: evaluate_batch(net, task, batch, steps=steps),
-        "plain": lambda: plain_curve(net, task, batch, steps),
-    }
-    if trained:
-        sides["halting"] = lambda: evaluate_batch(net, task, batch, steps=steps, rule=rule)
-    memory = peak_memory(lambda: sides, device) if options.memory else None
-    curve, plain_solved, *halted = (work() for work in sides.values())
-    conditions = machine()
-    times = compare(sides, rounds=options.rounds, device=device, progress=progress)
-    name, width = task.spec.name, net.config.width
-    seconds = {side: statistics.median(rounds) for side, rounds in times.items()}
-    figures = {
-        "task": name,
-        "device": device.type,
-        "net": type(net).__name__ if trained else options.net,
-        "trained": trained,
-        "width": width,
-        "parameters": parameter_count(net),
-        "inputs": list(batch.inputs.shape),
-        "iterations": steps,
-        "problems counted differently": int((curve.solved - plain_solved).abs().max()),
-        "not finite": curve.broken,
-        **conditions,
-        "iterations per second": {
-            side: len(batch) * steps / seconds[side] for side in ("ours", "plain")
-        },
-        "seconds to the curve": {side: seconds[side] for side in ("ours", "plain")},
-        "ratio": ratio(times["plain"], times["ours"]),
-        "memory": memory,
-    }
-    if trained:
-        figures["with halting"] = {
-            "rule": str(rule),
-            "mean iterations": float(halted[0].iterations[-1]),
-            "accuracy": {"halting": halted[0].end, "all iterations": curve.end},
-            "ratio": ratio(times["plain"], times["halting"]),
-            "seconds to the curve": {"ours": seconds["halting"], "plain": seconds["plain"]},
-        }
-    return f"bench-evaluate-{name}-{device.type}-w{width}{'-trained' * trained}", figures
+    return "-".join(["bench-train", task_object.spec.name, target.type, *differs]), figures
 
 
 class Dense:
@@ -246,38 +182,49 @@ class Dense:
         self.read, self.start, self.step, self.answer = net.read, net.start, net.step, net.answer
 
 
-def bench_solve(options: SolveOptions, progress: Progress | None = None) -> Result:
+def bench_solve(
+    *,
+    task: str = "mazes",
+    run: str | None = None,
+    size: str | None = None,
+    count: int = 10,
+    rounds: int = 3,
+    device: str = "auto",
+    seed: int = 0,
+    trust: bool = False,
+    progress: Progress | None = None,
+) -> Result:
     """Compare `iterant.solve` with the same on the dense network.
 
     ``run``: weights, None for the shipped ones. The dense network computes every cell at every
     iteration, with the same halting rule; it gets one round, since it is far slower.
     """
-    device, task = registry.device(options.device), named_task(options.task)
-    net = load(options.run or task.spec.name, device, trust=options.trust_code)
-    size = _size(task, options.size)
-    batch = task.sample(options.count, size=size, seed=options.seed)
-    inputs, dense = batch.inputs.to(device), Dense(net)
-    budget = budget_for(task, Problem(batch[:1]))
+    target, task_object = registry.device(device), named_task(task)
+    net = load(run or task_object.spec.name, target, trust=trust)
+    problem_size = task_object.check_size(None) if size is None else task_object.parse_size(size)
+    batch = task_object.sample(count, size=problem_size, seed=seed)
+    inputs, dense = batch.inputs.to(target), Dense(net)
+    budget = budget_for(task_object, Problem(batch[:1]))
     answer = solve(net, inputs, max_steps=budget)  # kernels are compiled here
     solve(dense, inputs, max_steps=min(budget, 20))
     conditions = machine()
     sides = {"solve": lambda: solve(net, inputs, max_steps=budget)}
-    times = compare(sides, rounds=options.rounds, device=device, progress=progress)
+    times = compare(sides, rounds=rounds, device=target, progress=progress)
     start = time.perf_counter()
     plain = solve(dense, inputs, max_steps=budget)
     times["dense"] = [time.perf_counter() - start]
     iterations, plain_iterations = int(answer.steps.max()), int(plain.steps.max())
-    seconds = {side: statistics.median(rounds) for side, rounds in times.items()}
+    seconds = {side: statistics.median(each) for side, each in times.items()}
     figures = {
-        "task": task.spec.name,
-        "device": device.type,
-        "size": size,
+        "task": task_object.spec.name,
+        "device": target.type,
+        "size": problem_size,
         "problems": len(batch),
         "parameters": parameter_count(net),
         **conditions,
         "iterations of the slowest problem": iterations,
         "settled": int(answer.settled.sum()),
-        "solved": int(task.solved(answer.prediction.cpu(), batch).sum()),
+        "solved": int(task_object.solved(answer.prediction.cpu(), batch).sum()),
         "answers that differ from the dense network's": int(
             (plain.prediction != answer.prediction).flatten(1).any(dim=1).sum()
         ),
@@ -287,6 +234,9 @@ def bench_solve(options: SolveOptions, progress: Progress | None = None) -> Resu
             "solve": 1e3 * seconds["solve"] / iterations,
             "dense": 1e3 * seconds["dense"] / plain_iterations,
         },
-        "ratio": {"dense / solve": ratio(times["dense"] * options.rounds, times["solve"])},
+        "ratio": {"dense / solve": ratio(times["dense"] * rounds, times["solve"])},
     }
-    return f"bench-solve-{task.spec.name}-{device.type}-{len(batch)}-of-{size}", figures
+    return (
+        f"bench-solve-{task_object.spec.name}-{target.type}-{len(batch)}-of-{problem_size}",
+        figures,
+    )

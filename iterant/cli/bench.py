@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from iterant.bench.options import EvaluateOptions, SolveOptions, TrainOptions
+from iterant import bounds
+from iterant.cli.options import Count, DeviceName, Seed, Steps, TaskName, TrustCode
 from iterant.cli.output import echo, print_table, progress_bar
 from iterant.formatting import byte_size
 
@@ -16,52 +18,93 @@ bench = App(
     help="""Compare speed with a plain implementation.
 
 iterant bench train --task mazes --width 32
-iterant bench evaluate --task mazes --run runs/m0 --size 33 --steps 300
 iterant bench solve --task mazes --size 59 --count 10""",
 )
 
-FLAGS = Parameter(name="*")
-"""Each field of the options is a flag."""
-Out = Annotated[Path, Parameter(help="folder for the result")]
+Rounds = Annotated[int, Parameter(validator=bounds.ROUNDS)]
 
 
 @bench.command
 def train(
-    *, options: Annotated[TrainOptions | None, FLAGS] = None, out: Out = Path("results")
+    *,
+    task: TaskName = "prefix-sums",
+    recipe: str = "paper",
+    net: str | None = None,
+    width: Annotated[int | None, Parameter(validator=bounds.WIDTH)] = None,
+    batch: Count | None = None,
+    steps: Steps = 20,
+    rounds: Rounds = 5,
+    device: DeviceName = "auto",
+    precision: str | None = None,
+    seed: Seed = 0,
+    memory: bool = True,
+    out: Path = Path("results"),
 ) -> None:
     """Compare our training step with a plain one, written like the authors' code.
 
     iterant bench train --task mazes --width 32
+
+    Args:
+        recipe: the training recipe
+        net: dt, dt-recall, ff or ff-recall
+        width: number of features [default: the recipe's]
+        batch: problems per step [default: the recipe's]
+        steps: optimizer steps per round
+        rounds: repetitions; the implementations take turns
+        precision: of our step: fp32 or bf16 [default: bf16 on a GPU]
+        seed: of weights and problems
+        memory: on a GPU, measure the peak memory too
+        out: folder for the result
     """
-    figures = _measure("train", options or TrainOptions(), out)
-    _print_sides(figures, "precision", figures["precision"], "steps per second")
+    from iterant.bench.benchmarks import bench_train
 
-
-@bench.command
-def evaluate(
-    *, options: Annotated[EvaluateOptions | None, FLAGS] = None, out: Out = Path("results")
-) -> None:
-    """Compare our evaluation with one that keeps all outputs and stops no problem early.
-
-    iterant bench evaluate --task mazes --run runs/m0 --size 33 --steps 300
-    """
-    figures = _measure("evaluate", options or EvaluateOptions(), out)
-    seconds = {side: f"{s:.3g} s" for side, s in figures["seconds to the curve"].items()}
-    _print_sides(figures, "time to the curve", seconds, "iterations per second")
-    if halting := figures.get("with halting"):
-        took = halting["seconds to the curve"]["ours"]
-        echo(f"ours, halting: {took:.3g} s, {_times(halting['ratio'])}")
+    figures = _measure(
+        bench_train, out, task=task, recipe=recipe, net=net, width=width, batch=batch, steps=steps,
+        rounds=rounds, device=device, precision=precision, seed=seed, memory=memory,
+    )  # fmt: skip
+    echo(f"{figures['net']}, {figures['parameters']:,} parameters, on {figures['device']}")
+    print_table(
+        ("", "precision", "steps per second"),
+        *([side, precision, f"{figures['steps per second'][side]:,.4g}"]
+          for side, precision in figures["precision"].items()),
+        ["ratio", "", _times(figures["ratio"])],
+    )  # fmt: skip
+    if peak := figures["memory"]:
+        ours, plain = byte_size(peak["ours"]), byte_size(peak["plain"])
+        echo(f"peak memory: ours {ours}, plain {plain}, {peak['ratio']:.2f} times as much")
 
 
 @bench.command
 def solve(
-    *, options: Annotated[SolveOptions | None, FLAGS] = None, out: Out = Path("results")
+    *,
+    task: TaskName = "mazes",
+    run: str | None = None,
+    size: str | None = None,
+    count: Count = 10,
+    rounds: Rounds = 3,
+    device: DeviceName = "auto",
+    seed: Seed = 0,
+    trust_code: TrustCode = False,
+    out: Path = Path("results"),
 ) -> None:
     """Compare iterant.solve with the same on the dense network, which computes every cell.
 
     iterant bench solve --task mazes --size 59 --count 10
+
+    Args:
+        run: a network [default: the shipped one]
+        size: of the problems [default: as in training]
+        count: number of problems
+        rounds: repetitions of iterant.solve
+        seed: of the problems
+        out: folder for the result
     """
-    figures = _measure("solve", options or SolveOptions(), out)
+    from iterant.bench.benchmarks import bench_solve
+
+    figures = _measure(
+        bench_solve, out, task=task, run=run, size=size, count=count, rounds=rounds, device=device,
+        seed=seed, trust=trust_code,
+    )  # fmt: skip
     print_table(
         ("", "seconds"),
         *([side, f"{seconds:.3g}"] for side, seconds in figures["seconds"].items()),
@@ -69,27 +112,16 @@ def solve(
     )
 
 
-def _measure(what: str, options: Any, out: Path) -> dict[str, Any]:
+def _measure(benchmark: Callable[..., Any], out: Path, **options: Any) -> dict[str, Any]:
     """Run a benchmark with a progress bar and write its figures."""
-    from iterant.bench import benchmarks
     from iterant.io import write_result
     from iterant.io.files import check_writable_folder
 
     check_writable_folder(out)
     with progress_bar("measuring") as update:
-        name, figures = getattr(benchmarks, f"bench_{what}")(options, progress=update)
-    echo(f"written to {write_result(name, figures, seed=options.seed, folder=out)}")
+        name, figures = benchmark(**options, progress=update)
+    echo(f"written to {write_result(name, figures, seed=options['seed'], folder=out)}")
     return dict(figures)
-
-
-def _print_sides(figures: dict[str, Any], name: str, cells: dict[str, str], speed: str) -> None:
-    """Ours beside plain: the column ``name``, the speed and its ratio; a GPU's peak memory."""
-    echo(f"{figures['net']}, {figures['parameters']:,} parameters, on {figures['device']}")
-    rows = [[side, cells[side], f"{figures[speed][side]:,.4g}"] for side in cells]
-    print_table(("", name, speed), *rows, ["ratio", "", _times(figures["ratio"])])
-    if memory := figures["memory"]:
-        ours, plain = byte_size(memory["ours"]), byte_size(memory["plain"])
-        echo(f"peak memory: ours {ours}, plain {plain}, {memory['ratio']:.2f} times as much")
 
 
 def _times(ratio: dict[str, float]) -> str:

@@ -21,6 +21,7 @@ def info() -> None:
     """
     import torch
 
+    from iterant import __version__
     from iterant.io import code_version
     from iterant.nets import catalogue
     from iterant.zoo import card, shipped
@@ -28,7 +29,7 @@ def info() -> None:
     commit, changed = code_version()
     source = f" (commit {commit[:12]}{', changed' if changed else ''})" if commit else ""
     versions = {
-        "iterant": metadata.version("iterant") + source,
+        "iterant": __version__ + source,
         "python": f"{platform.python_version()} on {platform.system()} {platform.machine()}",
     }
     for package in PACKAGES:
@@ -43,7 +44,7 @@ def info() -> None:
         devices[f"cuda:{index}"] = f"{gpu.name}, {byte_size(gpu.total_memory)}"
     if torch.backends.mps.is_available():
         devices["mps"] = "Apple GPU"
-    networks = [(name, card(name).parameters) for name in shipped()]
+    networks = [(name, card(name)["parameters"]) for name in shipped()]
     for title, rows in (
         ("versions", versions.items()),
         ("devices", devices.items()),

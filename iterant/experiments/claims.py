@@ -1,15 +1,13 @@
 """The paper's claims as data, with a verdict on each that is computed from the records.
 
     >>> CLAIMS["n-zero"].check(records).verdict
-    'not seen'
+    'not reproduced'
 
 A claim is the paper's sentence, its place in the paper, the numbers given there, the tables of
 RESULTS.md with our numbers, and checks, each of which turns records into a verdict. None of our
 numbers is written here. A `Quantity` is a number per seed of a model, with its mean.
 
-Intervals are 95 % over seeds (see measures.py). For the difference of two means, the half-widths
-that point the same way add in quadrature: the first mean's lower one with the second's upper one,
-and the reverse.
+Intervals are 95 % over seeds (see statistics.py).
 """
 
 from __future__ import annotations
@@ -20,25 +18,22 @@ from dataclasses import dataclass
 from statistics import correlation
 from typing import Any
 
-from iterant.experiments.catalogue import INTERVENTIONS, PEAKS
-from iterant.experiments.measures import (
+from iterant.experiments.measures import Changes, Peaks, Recovered, RecoveryByIndex, Solved
+from iterant.experiments.models import MODELS
+from iterant.experiments.paper_numbers import INTERVENTIONS, PEAKS
+from iterant.experiments.records import Record, Records
+from iterant.experiments.statistics import (
     LEAST_SEEDS,
-    Changes,
-    Peaks,
-    Recovered,
-    RecoveryByIndex,
-    Solved,
     Value,
+    difference,
     mean_of,
     problem_interval,
 )
-from iterant.experiments.models import MODELS
-from iterant.experiments.records import Record, Records
 from iterant.formatting import counted
 
-REPRODUCED, NOT_SEEN, CONTRARY = "reproduced", "not seen", "contrary"
+REPRODUCED, NOT_REPRODUCED, CONTRADICTED = "reproduced", "not reproduced", "contradicted"
 TOO_FEW, NOT_RUN = "too few seeds", "not run"
-VERDICTS = (REPRODUCED, CONTRARY, NOT_SEEN, TOO_FEW, NOT_RUN)
+VERDICTS = (REPRODUCED, CONTRADICTED, NOT_REPRODUCED, TOO_FEW, NOT_RUN)
 
 MARGIN = 5.0
 """Points of accuracy that matter where the paper gives a picture and no number."""
@@ -77,12 +72,12 @@ class Claim:
     checks: tuple[Check, ...]
 
     def check(self, records: Records) -> ClaimVerdict:
-        """Contrary where one check is, reproduced where all are.
+        """Contradicted where one check is, reproduced where all are.
 
-        Otherwise the reason: not run, too few seeds, not seen, in this order.
+        Otherwise the reason: not run, too few seeds, not reproduced, in this order.
         """
         verdicts = [check(records) for check in self.checks]
-        order = (CONTRARY, NOT_RUN, TOO_FEW, NOT_SEEN, REPRODUCED)
+        order = (CONTRADICTED, NOT_RUN, TOO_FEW, NOT_REPRODUCED, REPRODUCED)
         worst = min((result.verdict for result in verdicts), key=order.index)
         return ClaimVerdict(worst, tuple(line for result in verdicts for line in result.ours))
 
@@ -178,17 +173,17 @@ def within(
 ) -> Check:
     """Check that the mean of one model, or the difference of two means, is between two bounds.
 
-    Reproduced: the whole interval is, and its middle is at least ``middle_at_least``. Contrary: no
-    part of the interval is. Otherwise not seen; or too few seeds, where the interval reaches
-    further than ``effect`` from its middle, so that an effect of that size could not have shown.
+    Reproduced: the whole interval is, and its middle is at least ``middle_at_least``. Contradicted:
+    no part of the interval is. Otherwise not reproduced; or too few seeds, where the interval
+    reaches further than ``effect`` from its middle, so that such an effect could not have shown.
     """
 
     def decide(low: float, middle: float, high: float) -> str:
         if at_least < low and high < at_most:
-            return REPRODUCED if middle >= middle_at_least else NOT_SEEN
+            return REPRODUCED if middle >= middle_at_least else NOT_REPRODUCED
         if high < at_least or low > at_most:
-            return CONTRARY
-        return TOO_FEW if max(middle - low, high - middle) > effect else NOT_SEEN
+            return CONTRADICTED
+        return TOO_FEW if max(middle - low, high - middle) > effect else NOT_REPRODUCED
 
     def check(records: Records) -> ClaimVerdict:
         values = [quantity.of(records, model) for model in models]
@@ -204,25 +199,13 @@ def within(
         seeds = " and ".join([*map(str, others), counted(last, "seed")])
         line, verdict = f"{numbers} ({seeds})", TOO_FEW
         if min(value.seeds for value in known) >= LEAST_SEEDS:
-            low, middle, high = _difference(*known)
+            low, middle, high = difference(*known)
             verdict = decide(low, middle, high)
             if len(known) > 1:
                 line = f"{numbers}: {quantity.difference(low, middle, high)}; {seeds}"
         return ClaimVerdict(verdict, (line,) if shown else ())
 
     return check
-
-
-def _difference(one: Value, other: Value | None = None) -> tuple[float, float, float]:
-    """Lower end, middle and upper end of a mean, or of the difference of two means."""
-    low, high = one.interval or (one.mean, one.mean)
-    if other is None:
-        return low, one.mean, high
-    other_low, other_high = other.interval or (other.mean, other.mean)
-    middle = one.mean - other.mean
-    down = math.hypot(one.mean - low, other_high - other.mean)
-    up = math.hypot(high - one.mean, other.mean - other_low)
-    return middle - down, middle, middle + up
 
 
 def higher(
@@ -235,8 +218,8 @@ def higher(
 def every_seed(models: tuple[str, ...], has: Callable[[Record], bool | None], what: str) -> Check:
     """Check that every seed of some models has a property (``has`` is None: not measured).
 
-    Reproduced: all have it; contrary: none has; not seen: some have; too few seeds: a model has
-    fewer than `LEAST_SEEDS`.
+    Reproduced: all have it; contradicted: none has; not reproduced: some have; too few seeds: a
+    model has fewer than `LEAST_SEEDS`.
     """
 
     def check(records: Records) -> ClaimVerdict:
@@ -254,7 +237,7 @@ def every_seed(models: tuple[str, ...], has: Callable[[Record], bool | None], wh
             return ClaimVerdict(TOO_FEW, ours)
         values = [value for seeds in by_model.values() for value in seeds]
         return ClaimVerdict(
-            REPRODUCED if all(values) else NOT_SEEN if any(values) else CONTRARY, ours
+            REPRODUCED if all(values) else NOT_REPRODUCED if any(values) else CONTRADICTED, ours
         )
 
     return check
@@ -276,7 +259,7 @@ def any_solved(model: str, size: str) -> Check:
             results, key=lambda result: (result[0] / result[1], -result[2])
         )
         ours = f"{MODELS[model].title}: {count} of {problems} after {steps:,} iterations"
-        return ClaimVerdict(REPRODUCED if count else NOT_SEEN, (ours,))
+        return ClaimVerdict(REPRODUCED if count else NOT_REPRODUCED, (ours,))
 
     return check
 

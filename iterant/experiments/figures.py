@@ -18,18 +18,11 @@ from typing import Any
 
 from iterant.draw.figure import write_figure
 from iterant.draw.plots import Line, Panels, Plot, Trace, panels_figure, stamp
-from iterant.experiments.catalogue import PEAKS, Experiment, Panel, Row
-from iterant.experiments.measures import (
-    Changes,
-    Measure,
-    Peaks,
-    Recovered,
-    RecoveryByIndex,
-    Value,
-    mean_of,
-)
+from iterant.experiments.catalogue import Experiment, Panel
+from iterant.experiments.measures import Changes, Measure, Peaks, Recovered, RecoveryByIndex
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import Record, Records
+from iterant.experiments.statistics import Value, mean_of
 from iterant.io.files import PathLike, make_folder
 from iterant.nets import paper_net
 
@@ -105,7 +98,7 @@ def lines_of(panel: Panel, records: Records) -> list[Line]:
             model_lines = [confident, line and replace(line, thin=True, spread=())]
         lines += model_lines
         if isinstance(measure, Peaks) and any(model_lines):
-            lines += _paper_peak(key, measure.size)
+            lines += _paper_peak(key, measure)
     return [line for line in lines if line is not None]
 
 
@@ -131,8 +124,9 @@ def _line(key: str, measure: Measure, records: Sequence[Record]) -> Line | None:
     return Line(Trace(steps, means), label, **style_of(key), spread=spread)
 
 
-def _paper_peak(key: str, size: str) -> list[Line]:
-    value, alpha = PEAKS.get(size, {}).get(key), MODELS[key].alpha
+def _paper_peak(key: str, measure: Peaks) -> list[Line]:
+    model = MODELS[key]
+    value, alpha = replace(measure, confident=model.confident).paper(model), model.alpha
     if value is None or value.step is None:
         return []
     label = f"the paper's peak, {'α > 0' if alpha else 'α = 0'}"
@@ -158,7 +152,7 @@ def _grid_lines(panel: Panel, records: Records) -> list[Line]:
         x = paper_net(model.task).width if field is None else field
         if value := panel.measure.of(records.of(key)).value:
             ours[x] = value
-        if value := Row(key, panel.measure).paper:
+        if value := panel.measure.paper(model):
             paper[x] = value
 
     def line(values: dict[float, Value], label: str, colour: int, marker: str = "") -> Line:

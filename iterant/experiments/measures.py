@@ -2,11 +2,10 @@
 
     >>> Peaks("512").of(records.of("sums-recall-a1")).value.text
     '100.00 ± 0.00 % at 313'
-    >>> mean_of([97.0, 99.0, 100.0]).number
-    '98.67 ± 0.88'
+    >>> Peaks("512").paper(MODELS["sums-recall-a1"]).text
+    '97.12 ± 1.88 % at 237'
 
-Every measure gives a `Cell`: the mean over some seeds, and the text that tables show. As in the
-paper, a peak is that of the curve averaged over seeds, with the standard error there.
+Every measure gives a `Cell`: the mean over some seeds, and the text that tables show.
 """
 
 from __future__ import annotations
@@ -17,129 +16,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
-
-from iterant.evaluation import wilson
+from iterant.experiments.models import Model
+from iterant.experiments.paper_numbers import IN_DISTRIBUTION, INTERVENTIONS, PEAKS
 from iterant.experiments.records import CONFIDENT, Count, Record, Records
-
-Curve = list[float]
-
-_T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
-      2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086)  # fmt: skip
-"""Student's t for 95 %, two-sided, by degrees of freedom from 1."""
-_Z = 1.96
-
-LEAST_SEEDS = 3
-"""The fewest seeds for a statement about a difference."""
-
-VISIBLE = 10.0
-"""The difference in points that seeds must be able to show before "no difference" is reported."""
-
-
-@dataclass(frozen=True)
-class Value:
-    """A mean over seeds with its standard error: ours, or a number of the paper."""
-
-    mean: float
-    error: float | None = None
-    """The standard error of the mean; None for one seed, or where the paper gives none"""
-    step: int | None = None
-    """The iteration of a peak"""
-    problems: int = 0
-    """Test problems (the same for all seeds) if the mean is a share of them; 0: it is not"""
-    seeds: int = 0
-    """0: not stated, as in the paper"""
-
-    @property
-    def number(self) -> str:
-        """``99.90 ± 0.10``."""
-        return f"{self.mean:.2f}" + ("" if self.error is None else f" ± {self.error:.2f}")
-
-    @property
-    def percent(self) -> str:
-        """``99.90 ± 0.10 %``."""
-        return f"{self.number} %"
-
-    @property
-    def text(self) -> str:
-        """With the iteration of the peak: ``97.12 ± 1.88 % at 237``."""
-        return self.percent + ("" if self.step is None else f" at {self.step}")
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """The 95 % confidence interval; without an error that over the problems, if there are any.
-
-        Half its width is Student's t times the error, or 1.96 times where seeds are many or their
-        number is not stated. It is no narrower than the problems allow: seeds that all solve the
-        same 200 of 200 do not show 100.00 %.
-        """
-        over_problems = problem_interval(self.mean, self.problems) if self.problems else None
-        if self.error is None:
-            return over_problems
-        half = self.error * (_T[self.seeds - 2] if 2 <= self.seeds < len(_T) + 2 else _Z)
-        low, high = self.mean - half, self.mean + half
-        if over_problems is None:
-            return low, high
-        return min(low, over_problems[0]), max(high, over_problems[1])
-
-    @property
-    def interval_text(self) -> str:
-        """``96.30 to 100.00``; only for shares of problems."""
-        if not self.problems or self.interval is None:
-            return ""
-        low, high = self.interval
-        return f"{max(low, 0.0):.2f} to {min(high, 100.0):.2f}"
-
-
-def mean_of(values: Sequence[float], problems: int = 0) -> Value | None:
-    """Mean and standard error over seeds; None without values."""
-    count = len(values)
-    if count == 0:
-        return None
-    mean = math.fsum(values) / count
-    if count == 1:
-        return Value(mean, problems=problems, seeds=1)
-    variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
-    return Value(mean, math.sqrt(variance / count), problems=problems, seeds=count)
-
-
-def peak(curves: Sequence[Curve], problems: int = 0) -> Value | None:
-    """The first peak of the mean curve, up to the end of the shortest curve."""
-    columns = list(zip(*curves, strict=False))
-    means = [math.fsum(column) / len(column) for column in columns]
-    if not means:
-        return None
-    best = means.index(max(means))
-    height = mean_of(columns[best], problems)
-    return height and replace(height, step=best + 1)
-
-
-def verdict(ours: Value | None, paper: Value | None) -> str:
-    """Our number compared with the paper's; "": no statement.
-
-    "above" and "below" where the intervals do not overlap. "no difference shown" only where one
-    could have been shown: at least `LEAST_SEEDS` seeds, and both intervals together reach no
-    further than `VISIBLE` points. Otherwise "too few seeds".
-    """
-    if ours is None or paper is None or paper.interval is None:
-        return ""
-    if ours.error is None or ours.interval is None:
-        return "too few seeds"
-    (our_low, our_high), (low, high) = ours.interval, paper.interval
-    if our_low > high:
-        return "above"
-    if our_high < low:
-        return "below"
-    half_width = math.hypot((our_high - our_low) / 2, (high - low) / 2)
-    conclusive = ours.seeds >= LEAST_SEEDS and half_width <= VISIBLE
-    return "no difference shown" if conclusive else "too few seeds"
-
-
-def problem_interval(mean: float, problems: int) -> tuple[float, float]:
-    """The 95 % Wilson interval, in per cent, of a share of ``problems``."""
-    solved = torch.tensor(mean / 100 * problems, dtype=torch.float64)
-    low, high = (100 * wilson(solved, problems)).tolist()
-    return low, high
+from iterant.experiments.statistics import Value, mean_of, peak
 
 
 @dataclass(frozen=True)
@@ -164,19 +44,28 @@ class Measure(ABC):
         """What is measured, as a heading."""
 
     @property
-    def needs(self) -> str:
-        """The name of the test or study it is taken from; "": none."""
+    def key(self) -> str:
+        """Of the test or study in a record that it is taken from; "": none."""
         return ""
+
+    def paper(self, model: Model) -> Value | None:
+        """The paper's number."""
+        return None
+
+    def paper_text(self, model: Model) -> str:
+        """The paper's number as tables show it; "": none."""
+        value = self.paper(model)
+        return "" if value is None else value.text
 
     def select(self, records: Records, model: str) -> Sequence[Record]:
         """The records of a model that it is taken from: the finished runs."""
         return records.of(model)
 
     def parts(self, records: Sequence[Record]) -> list[Mapping[str, Any]]:
-        """The test or study `needs` of each record; {} where it is missing."""
-        return [{**one.tests, **one.studies}.get(self.needs, {}) for one in records]
+        """The test or study `key` of each record; {} where it is missing."""
+        return [{**one.tests, **one.studies}.get(self.key, {}) for one in records]
 
-    def curves(self, records: Sequence[Record]) -> list[Curve]:
+    def curves(self, records: Sequence[Record]) -> list[list[float]]:
         """One curve per seed, for figures; a gap is NaN."""
         return []
 
@@ -196,6 +85,9 @@ class Accuracy(Measure):
     def title(self) -> str:
         return f"{self.which} accuracy"
 
+    def paper(self, model: Model) -> Value | None:
+        return IN_DISTRIBUTION.get(model.key, {}).get(self.which)
+
     def of(self, records: Sequence[Record]) -> Cell:
         """The mean, with an interval no narrower than the number of problems allows."""
         fits = [fit for one in records if (fit := one.figures["training"].get(self.which))]
@@ -212,7 +104,7 @@ class PeakMeasure(Measure):
     def keys(self) -> tuple[str, str]:
         """The keys of the problems solved by iteration and of the number of problems."""
 
-    def curves(self, records: Sequence[Record]) -> list[Curve]:
+    def curves(self, records: Sequence[Record]) -> list[list[float]]:
         """Per cent solved by iteration; 0 throughout for a run that diverged."""
         solved, total = self.keys
         parts = [part for part in self.parts(records) if solved in part]
@@ -236,8 +128,13 @@ class Peaks(PeakMeasure):
     """With the most confident iteration as the exit rule"""
 
     @property
-    def needs(self) -> str:
+    def key(self) -> str:
         return self.size
+
+    def paper(self, model: Model) -> Value | None:
+        """The paper gives one number a model: of plain DT that of the most confident iteration."""
+        same_rule = self.confident == model.confident
+        return PEAKS.get(self.size, {}).get(model.key) if same_rule else None
 
     @property
     def keys(self) -> tuple[str, str]:
@@ -258,6 +155,9 @@ class Solved(Measure):
     @property
     def title(self) -> str:
         return f"size {self.size}"
+
+    def paper(self, model: Model) -> Value | None:
+        return PEAKS.get(self.size, {}).get(model.key)
 
     def select(self, records: Records, model: str) -> Sequence[Record]:
         """All records: trained networks are tested on large problems later."""
@@ -304,10 +204,20 @@ class Recovered(PeakMeasure):
     keys = ("right", "samples")
 
     @property
-    def needs(self) -> str:
+    def key(self) -> str:
         return self.study
 
-    title = needs
+    title = key
+
+    def paper(self, model: Model) -> Value | None:
+        row = INTERVENTIONS.get(model.key, {}).get(self.study)
+        return row and Value(row[1])
+
+    def paper_text(self, model: Model) -> str:
+        if (row := INTERVENTIONS.get(model.key, {}).get(self.study)) is None:
+            return ""
+        steps, height = row
+        return f"{'–' if steps is None else f'{steps:.2f}'} ({height:g} %)"
 
     def of(self, records: Sequence[Record]) -> Cell:
         cell = super().of(records)
@@ -322,13 +232,13 @@ class Changes(Measure):
     """‖Δφ‖ by iteration, on problems or on random inputs; its last value as the number."""
 
     inputs: str
-    needs = "convergence"
+    key = "convergence"
 
     @property
     def title(self) -> str:
         return f"last ‖Δφ‖ on {self.inputs}"
 
-    def curves(self, records: Sequence[Record]) -> list[Curve]:
+    def curves(self, records: Sequence[Record]) -> list[list[float]]:
         studies = [part.get(self.inputs) for part in self.parts(records)]
         # The key "problems" may also hold a number of problems.
         return [_with_gaps(study["change"]) for study in studies if isinstance(study, dict)]
@@ -353,10 +263,10 @@ class Changes(Measure):
 class RecoveryByIndex(Measure):
     """Mean iterations to recover from a flipped bit, by its index; their mean as the number."""
 
-    needs = "bit-flip"
+    key = "bit-flip"
     title = "iterations to recover from a flipped bit"
 
-    def curves(self, records: Sequence[Record]) -> list[Curve]:
+    def curves(self, records: Sequence[Record]) -> list[list[float]]:
         key = "mean iterations by index"
         return [_with_gaps(part[key]) for part in self.parts(records) if key in part]
 
@@ -374,5 +284,5 @@ class RecoveryByIndex(Measure):
         return Cell(mean, f"{number} ({100 * share.mean:.1f} % recovered)", (mean or share).seeds)
 
 
-def _with_gaps(values: Sequence[float | None]) -> Curve:
+def _with_gaps(values: Sequence[float | None]) -> list[float]:
     return [float("nan") if value is None else value for value in values]

@@ -11,20 +11,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from iterant.experiments.catalogue import EXPERIMENTS, PEAKS, Experiment, Row
+from iterant.experiments.catalogue import EXPERIMENTS, Experiment, Row
 from iterant.experiments.claims import AT_REST, CLAIMS, LINEAR, MARGIN, REACHED, VERDICTS
 from iterant.experiments.figures import figure_panels
-from iterant.experiments.measures import (
-    LEAST_SEEDS,
-    VISIBLE,
-    PeakMeasure,
-    Peaks,
-    Solved,
-    mean_of,
-    verdict,
-)
+from iterant.experiments.measures import PeakMeasure, Peaks, Solved
 from iterant.experiments.models import MODELS, OURS
+from iterant.experiments.paper_numbers import PEAKS
 from iterant.experiments.records import Record, Records, read_results
+from iterant.experiments.statistics import LEAST_SEEDS, VISIBLE, mean_of, verdict
 from iterant.formatting import markdown_table
 from iterant.io.files import PathLike
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,14 +36,12 @@ from iterant.io.files import PathLike, check_writable_folder
 from iterant.nets.protocol import Net
 from iterant.runner.folder import SweepFolder
 from iterant.runner.plan import Plan, PlannedRun
-from iterant.runner.worker import Job, Launch, run_local
+from iterant.runner.worker import Job, Launch, Say, run_local
 from iterant.tasks.protocol import Batch, Task
 from iterant.training.data import TrainingSet
 from iterant.training.loop import PERFECT, Clock
 from iterant.training.recipe import Recipe
 from iterant.zoo.loading import load
-
-Say = Callable[[str], None]
 
 FOLDER = "runs/campaign"
 """The folder of the runs."""

@@ -24,8 +24,7 @@ from iterant.io import read_weights, write_atomic, write_json
 from iterant.io.checkpoint import CONFIG, FORMAT, write_shard
 from iterant.io.files import check_new_folder, make_folder, read_bytes
 from iterant.nets import Net, depth_of, parameter_count
-from iterant.zoo.cards import CARD
-from iterant.zoo.loading import folder_of, load
+from iterant.zoo.loading import CARD, folder_of, load
 
 _README = """\
 ---

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import json
 import math
@@ -31,6 +30,11 @@ from io import BufferedReader, FileIO
 from pathlib import Path, PurePath
 from typing import Any
 
+try:
+    import fcntl
+except ImportError:  # Windows, where nothing prevents a second writer
+    fcntl = None  # type: ignore[assignment]
+
 from iterant.errors import RunError, UsageError, argument
 from iterant.formatting import byte_size
 
@@ -45,6 +49,9 @@ _MOST_DOTS = 100
 
 LOCK = "lock"
 """The file that `lock_folder` locks."""
+
+_NO_WAIT, _NO_LINK = (getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOFOLLOW"))
+"""Flags that Windows does not have."""
 
 
 def quoted(path: PathLike) -> str:
@@ -88,12 +95,14 @@ def check_no_link(path: PathLike) -> None:
     """Refuse a symbolic link where iterant makes a folder itself.
 
     With ``checkpoints -> ~/other`` in a run folder from someone else, files would be written and
-    removed there. The folder that the user names may be a link.
+    removed there. The owner of a link does not help: unpacked from an archive, it is the user's.
+    The folder that the user names may be a link.
     """
     if Path(path).is_symlink():
         raise RunError(
-            f"{quoted(path)} is a symbolic link to another folder, where nothing is written; "
-            "replace it by a folder"
+            f"{quoted(path)} is a symbolic link to another folder, where nothing is written; to "
+            "keep files on another disk, give a folder there, or a link to it, as "
+            f"{argument('out')}"
         )
 
 
@@ -155,7 +164,7 @@ def open_to_read(path: PathLike, *, pipes: bool = False) -> BufferedReader:
 
     A pipe that no process has open for writing is at its end at once.
     """
-    file = FileIO(path, "r", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK))
+    file = FileIO(path, "r", opener=lambda path, flags: os.open(path, flags | _NO_WAIT))
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         if not pipes:
             file.close()
@@ -166,8 +175,8 @@ def open_to_read(path: PathLike, *, pipes: bool = False) -> BufferedReader:
 
 def open_to_append(path: PathLike) -> FileIO:
     """Open a file to read and append, or create it; no link, pipe or device."""
-    safe = os.O_NOFOLLOW | os.O_NONBLOCK
-    file = FileIO(path, "a+", opener=lambda path, flags: os.open(path, flags | safe, 0o666))
+    flags = _NO_LINK | _NO_WAIT
+    file = FileIO(path, "a+", opener=lambda path, mode: os.open(path, mode | flags, 0o666))
     info = os.fstat(file.fileno())
     if not stat.S_ISREG(info.st_mode) or info.st_nlink > 1:
         file.close()
@@ -201,7 +210,7 @@ def write_atomic(path: PathLike, data: bytes) -> None:
             temporary.unlink(missing_ok=True)
         raise
     with contextlib.suppress(OSError):  # some file systems cannot synchronise a folder
-        folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+        folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
@@ -369,7 +378,8 @@ def _last_line(path: PathLike) -> bytes:
 #
 # The lock is the system's advisory `flock` on a file, whose content is for messages. It ends with
 # the process, so a stale lock cannot exist. On NFS it works where the server offers locks. The
-# package filelock would truncate the content whenever another process tries to lock.
+# package filelock has exclusive locks only: to look whether a folder is locked takes a shared one,
+# so that two processes that look do not see each other, and files of others can be looked at.
 
 
 @contextlib.contextmanager
@@ -382,8 +392,7 @@ def lock_folder(folder: PathLike) -> Iterator[None]:
             file = stack.enter_context(open_to_append(path))
             # The file that was locked must be the one that other processes find by its name.
             while not (
-                _try_lock(file, fcntl.LOCK_EX)
-                and os.path.samestat(os.fstat(file.fileno()), os.lstat(path))
+                _try_lock(file) and os.path.samestat(os.fstat(file.fileno()), os.lstat(path))
             ):
                 if time.monotonic() > deadline:
                     raise RunError(
@@ -410,7 +419,7 @@ def lock_holder(folder: PathLike) -> str | None:
     """The process that writes into a folder, in words, or None."""
     try:
         with open_to_read(Path(folder) / LOCK) as file:
-            if _try_lock(file, fcntl.LOCK_SH):
+            if _try_lock(file, shared=True):
                 return None
             owner = _parse(file.read(1 << 16), "")
         return "process {pid} on {host} since {since} ({command})".format(**owner)
@@ -420,8 +429,9 @@ def lock_holder(folder: PathLike) -> str | None:
         return "another process"
 
 
-def _try_lock(file: BufferedReader | FileIO, kind: int) -> bool:
+def _try_lock(file: BufferedReader | FileIO, *, shared: bool = False) -> bool:
     with contextlib.suppress(BlockingIOError):
-        fcntl.flock(file, kind | fcntl.LOCK_NB)
+        if fcntl is not None:
+            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         return True
     return False

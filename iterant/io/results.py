@@ -98,7 +98,7 @@ def hardware() -> dict[str, Any]:
     try:
         memory = round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / (1 << 30), 1)
         cpuinfo = Path("/proc/cpuinfo").read_text()
-    except (OSError, ValueError):  # not Linux
+    except (AttributeError, OSError, ValueError):  # not Linux
         memory, cpuinfo = None, ""
     model = re.search(r"^model name\s*:\s*(.+)$", cpuinfo, re.MULTILINE)
     affinity = getattr(os, "sched_getaffinity", None)

@@ -4,15 +4,17 @@
     folder.py     a sweep on disk, and the state of its runs: done, running, failed, left
     worker.py     the process of one run, and the pool of such processes on this machine
     slurm.py      job arrays through submitit
-    sweeps.py     sweep(), train_seeds(), stop(), and the result file with its pictures
+    sweeps.py     sweep(), train_seeds(), stop()
+    results.py    means over seeds as a table, pictures and a result file
 
 ``iterant reproduce`` builds a plan too, and runs it in the same pool.
 """
 
 from iterant.runner.folder import SweepFolder, SweepStatus, status
 from iterant.runner.plan import EvaluationSpec, Plan, PlannedRun, parse_seeds, planned, read_plan
+from iterant.runner.results import collect, save_picture, table
 from iterant.runner.slurm import Cluster
-from iterant.runner.sweeps import collect, save_picture, stop, sweep, table, train_seeds
+from iterant.runner.sweeps import stop, sweep, train_seeds
 from iterant.runner.worker import Launch
 
 __all__ = [

@@ -134,7 +134,8 @@ class SweepFolder:
 
     def run_path(self, name: str) -> Path:
         """The run folder that training writes."""
-        return self._inside((self.path.parent if self.plan.beside else self.path / "runs") / name)
+        parent = self.path.parent if self.plan.sibling_folders else self.path / "runs"
+        return self._inside(parent / name)
 
     def work_path(self, name: str) -> Path:
         """Files of the process of a run."""
@@ -193,7 +194,7 @@ _LONGEST_NAME = 200
 def _check_names(sweep: SweepFolder) -> None:
     """Check the names in sweep.json, which may come from someone else: they become folders."""
     own, plain = sweep.path.absolute().name, r"[A-Za-z0-9][A-Za-z0-9._+=-]*"
-    form = re.escape(own) + "-s[0-9]+" if sweep.plan.beside else plain
+    form = re.escape(own) + "-s[0-9]+" if sweep.plan.sibling_folders else plain
     names = [("[^/]+", sweep.plan.name), *((form, name) for name in sweep.planned)]
     for pattern, name in names:
         known = isinstance(name, str) and name.isprintable() and len(name) <= _LONGEST_NAME

@@ -34,6 +34,8 @@ Fields = dict[str, Any]
 _MOST_RUNS = 100_000
 _MOST_SEEDS = 1000
 _LONGEST_NAME = 80
+_OLD_NAMES = {"beside": "sibling_folders"}
+"""Keys in the sweep.json of earlier versions."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class Plan:
     `iterant.runner.worker.Job`; None: train it and take its tests"""
     options: Fields = field(default_factory=dict)
     """For that function"""
-    beside: bool = False
+    sibling_folders: bool = False
     """Run folders lie beside the sweep's folder, not in it"""
 
     def tests_of(self, run: PlannedRun) -> tuple[EvaluationSpec, ...]:
@@ -105,14 +107,15 @@ class Plan:
 
     def described(self) -> dict[str, Any]:
         """Everything, as JSON holds it."""
-        optional = {"job", "options", "beside"}
+        optional = {"job", "options", "sibling_folders"}
         return {key: value for key, value in asdict(self).items() if value or key not in optional}
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> Plan:
         runs = tuple(PlannedRun(**run) for run in described["runs"])
         tests = tuple(EvaluationSpec(**test) for test in described["tests"])
-        return cls(**{**described, "runs": runs, "tests": tests})
+        fields = {_OLD_NAMES.get(key, key): value for key, value in described.items()}
+        return cls(**{**fields, "runs": runs, "tests": tests})
 
 
 def parse_seeds(seeds: str | Sequence[int]) -> list[int]:

@@ -1,4 +1,4 @@
-"""Run a plan here or on a cluster, watch it, collect the result; train several seeds of a recipe.
+"""Run a plan here or on a cluster, and watch it; train several seeds of a recipe.
 
     >>> plan = planned("widths", task="prefix-sums", seeds="0-4", grid={"width": [32, 64]})
     >>> done = sweep(plan, at_once=2)                               # here
@@ -7,34 +7,27 @@
     {'done': 10, 'running': 0, 'waiting': 0, 'failed': 0, 'left': 0}
 
 The same call starts a sweep, resumes a stopped one, retries failed runs, and extends it by new
-seeds, values or tests. Seeds of a point are averaged; runs that failed are named beside the average
-with their error.
+seeds, values or tests.
 """
 
 from __future__ import annotations
 
 import os
-import re
-import statistics
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from iterant import registry
-from iterant.draw.figure import write_figure
-from iterant.draw.plots import Line, Plot, Trace, panels_figure, save_curves
 from iterant.errors import RunError, UsageError, argument
-from iterant.evaluation import Curve
-from iterant.formatting import counted, duration, percent, seconds, size_text
-from iterant.io import RunFolder, write_atomic, write_result
-from iterant.io.files import PathLike, check_writable_folder, lock_holder, make_folder
+from iterant.formatting import counted, duration, seconds
+from iterant.io import RunFolder, write_atomic
+from iterant.io.files import PathLike, check_writable_folder, lock_holder
 from iterant.runner import slurm
 from iterant.runner.folder import STOP, SweepFolder, SweepStatus, status
 from iterant.runner.plan import Plan, PlannedRun, parse_seeds, read_plan
+from iterant.runner.results import collect
 from iterant.runner.slurm import Cluster
 from iterant.runner.worker import Launch, Say, capacity, run_local
 from iterant.tasks.protocol import Task
@@ -52,10 +45,6 @@ from iterant.training.run import (
 from iterant.training.run import plan as check_recipe
 from iterant.training.trainer import build_network
 
-_MOST_CURVES = 12
-"""Curves in one picture, at most."""
-_TICKS_WIDTH, _BESIDE = 90, 0.08
-"""Characters below the axis of a picture, at most; distance between figures of one point."""
 _RUNS_PER_GPU = 8
 """Seeds of one recipe that share a GPU."""
 
@@ -200,7 +189,7 @@ def train_seeds(
         PlannedRun(path.name, name, recipe_name, seed, fields) for seed, path in paths.items()
     )
     plan = Plan(base.name, runs, data=None if data is None else str(data), options=options or {},
-                beside=True)  # fmt: skip
+                sibling_folders=True)  # fmt: skip
     # A run equals one of `iterant train` bit for bit only with as many threads.
     threads = threads or threads_for(build_network(full_recipe, task_object.spec, 0)[0])
     launch = Launch(threads=threads, device=device)
@@ -277,178 +266,3 @@ def stop(path: PathLike) -> str:
     if cancelled := slurm.cancel(folder):
         texts.append(f"{counted(cancelled, 'job was', 'jobs were')} cancelled")
     return "; ".join(texts) or "nothing was running"
-
-
-def table(folder: SweepFolder) -> tuple[list[str], list[list[str]]]:
-    """The head and a row for each point: mean ± standard deviation over the seeds that are done.
-
-        >>> table(SweepFolder.open("runs/widths"))[0]
-        ['', 'seeds', 'validation', 'size 64', 'size 512']
-
-    No rows before the first run is done, and where a function other than ours executes the runs.
-    Accuracies of tests are those after the last iteration; a higher peak is named beside them.
-    """
-    points, tests = _points(folder), _test_names(folder.plan)
-    rows = []
-    for title, point in points.items():
-        cells = [_spread_text(point["best on validation"])]
-        for key in tests:
-            test = point["tests"].get(key, {})
-            end, peak = test.get("end"), test.get("peak")
-            more = f" (peak {percent(peak['mean'])})" if end and peak["mean"] > end["mean"] else ""
-            cells.append(_spread_text(end) + more)
-        rows.append([title, point["seeds"], *cells])
-    return ["", "seeds", "validation", *tests.values()], rows
-
-
-def save_picture(folder: SweepFolder) -> Path | None:
-    """Draw the table into ``sweep.png`` in the sweep's folder; None where it has no rows.
-
-    >>> save_picture(SweepFolder.open("runs/widths"))
-    PosixPath('runs/widths/sweep.png')
-    """
-    points, tests = _points(folder), _test_names(folder.plan)
-    series = {"validation": [point["best on validation"] for point in points.values()]}
-    for key, name in tests.items():
-        series[name] = [point["tests"].get(key, {}).get("end") for point in points.values()]
-    lines = []
-    for index, (name, spreads) in enumerate(series.items()):
-        # Beside each other: equal accuracies would hide one another.
-        shift = _BESIDE * (index - (len(series) - 1) / 2)
-        known = [(at + shift, spread) for at, spread in enumerate(spreads) if spread is not None]
-        if known:
-            trace = Trace([x for x, _ in known], [100 * spread["mean"] for _, spread in known])
-            errors = [100 * (spread["deviation"] or 0.0) for _, spread in known]
-            lines.append(Line(trace, name, index, marker="osD^v"[index % 5], spread=errors))
-    if not lines:
-        return None
-    settings = [point["settings"] for point in points.values()]
-    names = list(dict.fromkeys(name for each in settings for name in each))
-    ticks = [", ".join(str(each.get(name, "")) for name in names) for each in settings]
-    if len("  ".join(ticks)) > _TICKS_WIDTH:
-        names, ticks = ["row of the table, from 0"], []
-    plot = Plot(folder.plan.name, ", ".join(names), "problems solved (%)", share=True, shade=False,
-                ticks=tuple(ticks))  # fmt: skip
-    return write_figure(panels_figure([(plot, lines)]), folder.path / "sweep.png")
-
-
-def _points(folder: SweepFolder) -> dict[str, dict[str, Any]]:
-    """The figures of every point (`_means`), by title; none before a run of ours is done."""
-    runs, groups = _figures(folder)
-    if folder.plan.job is not None or not any(run["state"] == "done" for run in runs.values()):
-        return {}
-    first = [group[0] for group in groups.values()]
-    differ = [name for name in ("task", "recipe") if len({getattr(run, name) for run in first}) > 1]
-    points = {}
-    for run, group in zip(first, groups.values(), strict=True):
-        settings = {name: getattr(run, name) for name in differ} | run.varied
-        points[_title(run)] = _means(settings, {one.name: runs[one.name] for one in group})
-    return points
-
-
-def _title(run: PlannedRun) -> str:
-    """The point of a run: its task, its recipe, and the settings that vary."""
-    varied = [f"{name} {value}" for name, value in run.varied.items()]
-    return ", ".join([str(run.task), str(run.recipe), *varied])  # any JSON, if the file was edited
-
-
-def _test_names(plan: Plan) -> dict[str, str]:
-    """A short name of every test, by its key."""
-    short = {test.key: "training size" if test.size is None else f"size {size_text(test.size)}"
-             for test in plan.tests}  # fmt: skip
-    return short if len({*short.values()}) == len(short) else {key: key for key in short}
-
-
-def _spread_text(spread: dict[str, Any] | None) -> str:
-    if spread is None:
-        return "-"
-    deviation = spread["deviation"]
-    return percent(spread["mean"]) + (f" ± {100 * deviation:.1f}" if deviation else "")
-
-
-def _figures(folder: SweepFolder) -> tuple[dict[str, Any], dict[str, list[PlannedRun]]]:
-    """The settings, state and figures of every run by name, and the runs of every point."""
-    runs: dict[str, Any] = {}
-    points: dict[str, list[PlannedRun]] = {}
-    for state in status(folder).runs:
-        run, outcome = folder.run(state.name), folder.outcome(state.name)
-        points.setdefault(run.point, []).append(run)
-        runs[run.name] = {
-            "task": run.task, "recipe": run.recipe, "seed": run.seed, "changes": run.changes,
-            "state": state.state, **({"error": state.error} if state.error else {}),
-        }  # fmt: skip
-        if outcome is not None:
-            figures = ("seconds", "steps", "best", "tests")
-            runs[run.name] |= {key: outcome.get(key) for key in figures}
-    return runs, points
-
-
-def collect(folder: SweepFolder, results: PathLike = "results") -> list[Path]:
-    """Write the result and its pictures; returns their paths."""
-    target, plan, now = make_folder(results), folder.plan, status(folder)
-    outcomes = {name: one for name in folder.planned if (one := folder.outcome(name)) is not None}
-    runs, points = _figures(folder)
-    content = {
-        "complete": now.counts["done"] == len(now.runs),
-        "counts": now.counts,
-        "points": {
-            point: _means(group[0].varied, {run.name: runs[run.name] for run in group})
-            for point, group in points.items()
-        },
-        "runs": runs,
-    }
-    seeds = sorted({run.seed for run in plan.runs})
-    written = [write_result(plan.name, content, seed=seeds, folder=target)]
-    iterations = {outcome["iterations"] for outcome in outcomes.values()}
-    regime = iterations.pop() if len(iterations) == 1 else None
-    for test in plan.tests:
-        curves: dict[str, Curve] = {}
-        for group in points.values():
-            tests = [outcomes[run.name]["tests"] for run in group if run.name in outcomes]
-            seen = [one[test.key] for one in tests if test.key in one]
-            if len({len(one["solved"]) for one in seen}) != 1 or len(curves) == _MOST_CURVES:
-                continue
-            # The problems of all seeds are taken together.
-            curves[f"{_title(group[0])} ({len(seen)} of {len(group)} seeds)"] = Curve(
-                steps=tuple(seen[0].get("steps") or range(1, len(seen[0]["solved"]) + 1)),
-                solved=torch.tensor([one["solved"] for one in seen]).sum(0),
-                count=sum(one["problems"] for one in seen),
-            )
-        if curves:
-            slug = re.sub(r"[^A-Za-z0-9]+", "-", test.key).strip("-")
-            path = target / f"{plan.name}-{slug}.png"
-            written.append(save_curves(curves, path, regime=regime, title=test.key))
-    return written
-
-
-def _means(settings: dict[str, Any], runs: dict[str, Any]) -> dict[str, Any]:
-    """Means over the seeds of a point, and the runs that are missing from them."""
-    done = [run for run in runs.values() if run["state"] == "done"]
-    tests: dict[str, Any] = {}
-    for key in dict.fromkeys(key for run in done for key in run["tests"]):
-        figures = [run["tests"][key] for run in done if key in run["tests"]]
-        tests[key] = {
-            what: _spread([test[what]["accuracy"] for test in figures]) for what in ("peak", "end")
-        }
-    return {
-        "settings": settings,
-        "seeds": f"{len(done)} of {len(runs)}",
-        "missing": {name: run.get("error") or run["state"] for name, run in runs.items()
-                    if run["state"] != "done"},
-        "best on validation": _spread([(run["best"] or {}).get("validation") for run in done]),
-        "tests": tests,
-    }  # fmt: skip
-
-
-def _spread(values: Sequence[float | None]) -> dict[str, Any] | None:
-    """Mean, standard deviation and range over the runs that have the figure."""
-    known = [value for value in values if value is not None]
-    if not known:
-        return None
-    return {
-        "runs": len(known),
-        "mean": statistics.fmean(known),
-        "deviation": statistics.stdev(known) if len(known) > 1 else None,
-        "lowest": min(known),
-        "highest": max(known),
-    }

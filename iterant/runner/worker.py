@@ -12,6 +12,7 @@ line of its log says why.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import queue
 import signal
@@ -33,6 +34,7 @@ from iterant.evaluation import evaluate
 from iterant.formatting import seconds
 from iterant.io import RunFolder
 from iterant.io.files import make_folder, one_line_errors, open_to_append, open_to_read
+from iterant.io.results import hardware
 from iterant.runner.folder import ATTEMPTS, LOG, Failures, SweepFolder
 from iterant.runner.plan import PlannedRun
 from iterant.tasks.protocol import Task
@@ -50,8 +52,8 @@ KILL = "at once"
 _SUPERVISED = "ITERANT_SUPERVISED"
 """Set for a process whose standard input is a pipe from its supervisor: see `_stop_with_parent`."""
 
-MEMORY_PER_PROCESS = 1 << 30
-"""Bytes that a process on the CPU is taken to need; torch itself is about a third of it."""
+_GIB_PER_PROCESS = 1.0
+"""Memory that a process on the CPU is taken to need; torch itself is about a third of it."""
 
 Stop = Callable[[], str | None]
 """Why to stop, in words, or `KILL`; None: go on."""
@@ -94,7 +96,7 @@ class Job:
         limit = None if self.time_limit is None else seconds(self.time_limit)
         options |= {
             "device": self.device,
-            "time_limit": limit and max(1.0, limit - (time.monotonic() - self.start)),
+            "time_limit": limit and max(1e-3, limit - (time.monotonic() - self.start)),
             "data": self.folder.plan.data,
             "reporter": TensorBoardReporter(self.reporter) if tensorboard else self.reporter,
         }
@@ -306,9 +308,10 @@ def capacity(launch: Launch) -> int:
     if registry.device(launch.device).type == "cuda":
         gpus = 1 if ":" in launch.device else torch.cuda.device_count()
         return max(1, gpus // launch.processes)
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    cores = len(os.sched_getaffinity(0)) // (launch.processes * launch.threads)
-    return max(1, min(cores, memory // (MEMORY_PER_PROCESS * launch.processes)))
+    machine = hardware()
+    cores = machine["cores"] // (launch.processes * launch.threads)
+    memory = machine["memory_gib"] or math.inf  # None: not known
+    return max(1, int(min(cores, memory // (_GIB_PER_PROCESS * launch.processes))))
 
 
 def run_local(

@@ -469,8 +469,9 @@ class Clock:
         return self._limit is not None and self.elapsed >= self._limit - self.reserved
 
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-"""SIGUSR1: Slurm's warning before the time limit."""
+_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGUSR1")
+            if hasattr(signal, name)]  # fmt: skip
+"""SIGUSR1: Slurm's warning before the time limit; Windows has none."""
 
 
 class Signals:

@@ -20,7 +20,6 @@ import base64
 import hashlib
 import io
 import os
-import re
 import shutil
 import subprocess
 import tarfile
@@ -191,15 +190,11 @@ def _training(source: Source) -> dict[str, Any] | None:
     The page says where a problem differs from them. The kind is that of ``--problems``, "" for the
     paper's.
     """
-    size = task(str(source.task)).spec.train_size
-    if recipe := source.about.get("recipe"):
-        if source.data is not None:  # problems from files may be of any kind
-            return None
-        return {"size": recipe.get("size") or size, "problems": recipe.get("problems", "")}
-    if card := source.about.get("card"):  # its text has the words of --problems
-        words = re.search(r"\(problems ([^\s,)]+)", card.get("trained_on", ""))
-        return {"size": size, "problems": words[1] if words else ""}
-    return None
+    about = source.about.get("recipe") or source.about.get("card")
+    if about is None or source.data is not None:  # problems from files may be of any kind
+        return None
+    size = about.get("size") or task(str(source.task)).spec.train_size
+    return {"size": size, "problems": about.get("problems", "")}
 
 
 def _repository() -> str | None:

@@ -8,11 +8,16 @@
 A folder ``weights/NAME`` beside this file, written by `iterant.io.save_weights`, makes
 ``load("NAME")`` work. The name has precedence over a folder of the same name in the current
 folder; ``./NAME`` means the folder.
+
+    >>> card("mazes")["figures"]["59"]["solved"]
+    1000
+
+A card is data in the ``config.json`` of shipped weights; ``CARD.md`` beside it is the same as text.
+scripts/ship writes both.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
 from typing import Any
@@ -21,12 +26,36 @@ import torch
 
 from iterant import registry
 from iterant.errors import DataError, IterantError, UnknownName, UntrustedCode
-from iterant.io import read_weights
+from iterant.io import read_json, read_weights
+from iterant.io.checkpoint import CONFIG
+from iterant.io.files import read_bytes
 from iterant.nets import Net, build
 from iterant.nets.protocol import shape_faults, tensor_faults
-from iterant.zoo.cards import card_of
 
 SHIPPED = Path(__file__).parent / "weights"
+CARD = "CARD.md"
+
+
+class Card(dict[str, Any]):
+    """How a network was trained and tested, as a dict.
+
+        >>> print(card("prefix-sums"))
+        prefix-sums: 4402 parameters, trained on 8,000 of 10,000 strings of 32 bits ...
+
+    Figures are by size as flags write it, "59" or "600000:700000"; they are of the weights as they
+    ship, those under "earlier" of the weights before they were converted. Notebooks show CARD.md.
+    """
+
+    def __init__(self, content: dict[str, Any], folder: Path) -> None:
+        super().__init__(content)
+        self.folder = folder
+
+    def __str__(self) -> str:
+        name, count, data = map(self.get, ("name", "parameters", "trained_on"))
+        return f"{name}: {count} parameters, trained on {data}"
+
+    def _repr_markdown_(self) -> str:
+        return read_bytes(self.folder / CARD).decode()
 
 
 def shipped() -> tuple[str, ...]:
@@ -80,11 +109,18 @@ def load(
     with torch.no_grad():
         for name, tensor in net.state_dict().items():
             tensor.copy_(tensors[name])
-    net.card = None
-    with contextlib.suppress(DataError):  # a card of another version; the weights are fine
-        net.card = card_of(config, str(name_or_path))
+    net.card = Card(config["card"], folder) if config.get("card") else None
     loaded: Net = net.to(target).eval()
     return loaded
+
+
+def card(name: str) -> Card:
+    """The card of a shipped network, or of a folder; also ``iterant.load(name).card``."""
+    folder = folder_of(name)
+    content = read_json(folder / CONFIG, checksummed=True).get("card")
+    if not isinstance(content, dict):
+        raise DataError(f"{name} has no card; its weights were not written by scripts/ship")
+    return Card(content, folder)
 
 
 def folder_of(name_or_path: str | os.PathLike[str]) -> Path:

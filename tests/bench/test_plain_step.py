@@ -1,4 +1,4 @@
-"""The plain step and evaluation compute what ours compute: losses, weights, curves."""
+"""The plain step computes what ours computes: losses, weights; a plain evaluation our curves."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 import torch
 from thinkers import small_batch, small_net
+from torch import Tensor
 
 import iterant
-from iterant.bench.plain import EvenRng, PlainStep, plain_curve, plain_loss
+from iterant.bench.plain import EvenRng, PlainStep, iterate, plain_loss
 from iterant.evaluation import evaluate_batch
 from iterant.nets import DeepThinking, FeedForward, Net, build, paper_net
+from iterant.tasks.protocol import Batch, Task
 from iterant.training.objectives import Progressive
 from iterant.training.recipe import Recipe
 from iterant.training.recipe import recipe as named_recipe
@@ -23,6 +25,21 @@ PROBLEMS = ["prefix-sums", "mazes", "chess"]
 def module(net: Net) -> DeepThinking | FeedForward:
     assert isinstance(net, DeepThinking | FeedForward)
     return net
+
+
+@torch.no_grad()
+def plain_curve(net: DeepThinking | FeedForward, task: Task, batch: Batch, steps: int) -> Tensor:
+    """(steps,) int64: problems solved after each iteration."""
+    inputs = batch.inputs
+    features = torch.relu(net.projection(inputs))
+    # (N, steps, classes, *space)
+    outputs = inputs.new_zeros(len(inputs), steps, net.config.classes, *inputs.shape[2:])
+    for index in range(steps):
+        features = iterate(net, inputs, features, index)
+        outputs[:, index] = net.head(features)
+    predictions = [net.readout.predict(outputs[:, index], inputs) for index in range(steps)]
+    solved = [task.solved(prediction, batch).sum() for prediction in predictions]
+    return torch.stack(solved).cpu()
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)

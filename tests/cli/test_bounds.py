@@ -25,7 +25,6 @@ WORDS: dict[str, dict[str, str]] = {
     "sweep": {"": "study.toml --on nowhere"},
     "sweep one": {"": "none run --begin --resume"},
     "bench train": {"--width": "4", "--steps": "1", "--rounds": "1", "--batch": "2"},
-    "bench evaluate": {"--width": "4", "--steps": "1", "--rounds": "1", "--count": "2"},
     "bench solve": {"--task": "prefix-sums", "--size": "8", "--rounds": "1", "--count": "1"},
 }  # fmt: skip
 """The shortest valid work of each command that takes numbers; its positional words are under ''."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +46,20 @@ def test_samples_of_several_sizes_and_their_picture(
 
 
 def test_info(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("iterant.cli.info.PACKAGES", ("torch", "no-such-package"))
+    def version(package: str) -> str:  # of a clone that was never installed
+        if package == "torch":
+            return "2.11"
+        raise metadata.PackageNotFoundError(package)
+
+    assert iterant.__version__  # from now on an attribute, which is restored at the end
+    monkeypatch.delitem(vars(iterant), "__version__")
+    monkeypatch.setattr(metadata, "version", version)
     code, output, errors = command("info")
     assert (code, errors) == (0, "")
     rows = [line.split() for line in output.splitlines()]
-    assert ["no-such-package", "not", "installed"] in rows
-    assert ["mazes", f"{card('mazes').parameters:,}"] in rows
+    assert rows[1][:2] == ["iterant", "0+source"]
+    assert ["chess", "not", "installed"] in rows
+    assert ["mazes", f"{card('mazes')['parameters']:,}"] in rows
     assert ["mazes", "dt-recall", "783,504"] in rows
 
 

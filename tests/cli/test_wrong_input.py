@@ -160,7 +160,6 @@ UNWRITABLE = [
     ["analyze", "mazes", "--out", BELOW],
     ["analyze", "mazes", "--save-failures", BELOW],
     ["bench", "train", "--out", BELOW],
-    ["bench", "evaluate", "--out", BELOW],
     ["bench", "solve", "--out", BELOW],
     ["reproduce", "--all", "--write", f"{BELOW}/R.md"],
     ["reproduce", "--all", "--write", "."],

@@ -26,7 +26,7 @@ MODULES = [
 ]
 TRUE = ["draw.figure", "engine", "evaluation.evaluator", "halting", "nets.deep_thinking",
         "nets.protocol", "registry", "solving", "tasks.prefix_sums",
-        "tasks.protocol", "tasks.user", "training.recipe", "zoo.cards"]  # fmt: skip
+        "tasks.protocol", "tasks.user", "training.recipe"]  # fmt: skip
 """Modules whose examples are run; those of others show a use in a program of the reader's."""
 
 

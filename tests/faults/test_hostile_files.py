@@ -160,7 +160,7 @@ def test_checkpoints_elsewhere_are_refused_and_the_folder_itself_may_be_a_link(
 
 def plan_of(*names: Any, beside: bool = False, title: Any = "s") -> Plan:
     runs = tuple(PlannedRun(name, "mazes", "quick", 0) for name in names)
-    return Plan(title, runs, beside=beside)
+    return Plan(title, runs, sibling_folders=beside)
 
 
 @pytest.mark.parametrize("place", ["runs", "work", "runs/a-s0", "work/a-s0"])

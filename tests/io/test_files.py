@@ -8,6 +8,7 @@ import os
 import resource
 import stat
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
@@ -341,3 +342,24 @@ def test_locking_removes_leftovers_and_needs_a_folder(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="cannot lock"), lock_folder(tmp_path / "missing"):
         pass
     assert lock_holder(tmp_path / "missing") is None
+
+
+ELSEWHERE = """
+import os, signal, sys
+sys.modules["fcntl"] = None
+for module, names in ((os, "O_NONBLOCK O_NOFOLLOW O_CLOEXEC sched_getaffinity sysconf getloadavg"),
+                      (signal, "SIGUSR1")):
+    for name in names.split():
+        delattr(module, name)
+import iterant.cli.main
+from iterant.runner.worker import Launch, capacity
+from iterant.training import train
+assert capacity(Launch()) >= 1
+run = train("prefix-sums", out="run", device="cpu", recipe="paper", width=4, head=(4,), count=20,
+            iterations=2, batch=10, epochs=1, watch_every=0)
+assert run.status.state == "finished"
+"""
+
+
+def test_a_run_without_what_only_unix_or_linux_has(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", ELSEWHERE], cwd=tmp_path, check=True)

@@ -8,6 +8,7 @@ import json
 import os
 import pickletools
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,18 @@ def test_the_table_of_points(tmp_path: Path) -> None:
         ["prefix-sums, quick, alpha 0.5", "1 of 2", "100.0 %", "30.0 % (peak 80.0 %)", "80.0 %"],
     ]  # fmt: skip
     assert save_picture(folder) == tmp_path / "s" / "sweep.png"
+
+
+def test_collect_runs_of_another_job(tmp_path: Path) -> None:
+    """Their outcome has tests and whatever else the job returns."""
+    folder = SweepFolder.prepare(tmp_path / "s", replace(small_plan(tests=[]), job="other"))
+    name, _ = folder.planned
+    make_folder(folder.work_path(name))
+    folder.write_outcome(name, {"tests": {}, "record": {}})
+    (result,) = collect(folder, tmp_path / "results")
+    (point,) = read_result(result)["figures"]["points"].values()
+    assert (point["seeds"], point["best on validation"]) == ("1 of 2", None)
+    assert table(folder)[1] == []
 
 
 def test_a_pickled_job_has_only_strings() -> None:

@@ -23,8 +23,7 @@ from iterant.cli.main import run
 from iterant.errors import DataError, IterantError, MissingExtra, UsageError
 from iterant.export.hub import Source, open_source
 from iterant.web import build_page, find_page, page, page_server
-from iterant.zoo import loading
-from iterant.zoo.cards import card
+from iterant.zoo import card, loading
 from web.known_networks import exact_mazes, exact_sums, untrained_chess
 
 STATIC = page.STATIC
@@ -106,7 +105,8 @@ def test_what_networks_were_trained_on(tmp_path: Path) -> None:
         "prefix-sums": {"size": 32, "problems": ""},
     }
     for name in names:  # as their cards say
-        assert str(training[name]["size"]) in card(name).trained_on
+        assert str(training[name]["size"]) in card(name)["trained_on"]
+        assert training[name]["problems"] in card(name)["trained_on"]
 
 
 @pytest.mark.usefixtures("light")

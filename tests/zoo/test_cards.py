@@ -21,7 +21,7 @@ from iterant.tasks.chess.puzzles import SUBSET, load_puzzles
 from iterant.tasks.chess.task import SAMPLE
 from iterant.tasks.protocol import Batch, Size, Task
 from iterant.zoo import card, loading, shipped
-from iterant.zoo.cards import CARD, Figure
+from iterant.zoo.loading import CARD
 
 ROOT = Path(__file__).parents[2]
 WORK, DENSE = 2e10, 3e11
@@ -38,13 +38,13 @@ def right(net: Net, task: Task, batch: Batch, steps: int) -> float:
 def test_accuracy_of_the_card(name: str) -> None:
     about, net = card(name), iterant.load(name)
     assert vars(net)["card"] == about
-    task, tried = registry.task(about.task), 0
-    assert parameter_count(net) == about.parameters
-    for text, figure in about.figures.items():
+    task, tried = registry.task(about["task"]), 0
+    assert parameter_count(net) == about["parameters"]
+    for text, figure in about["figures"].items():
         size = task.parse_size(text)
         # Cells of a masked rule come to rest exactly; each is computed some dozen times.
         local, puzzles = isinstance(net, LocalRule) and net.config.masked, isinstance(size, tuple)
-        steps = AT_ONCE if puzzles else figure.iterations
+        steps = AT_ONCE if puzzles else figure["iterations"]
         there = of_the_sample(size)
         one = like(net, task.sample(1, size=there, seed=1).inputs)
         work = (30 if local else steps) * operations(net, one).step
@@ -56,8 +56,8 @@ def test_accuracy_of_the_card(name: str) -> None:
         share = right(net, task, fresh, steps)
         # Few puzzles are tested and not all are solved, so compare the upper end of the interval.
         most = float(wilson(torch.tensor(share * count), count)[1])
-        before = about.earlier.figures.get(text) if about.earlier else None
-        least = max(one.interval[0] for one in (figure, before) if one is not None)
+        before = about.get("earlier", {"figures": {}})["figures"].get(text)
+        least = max(lower_end(one) for one in (figure, before) if one is not None)
         assert (most if puzzles else share) >= least, size
     assert tried
 
@@ -78,13 +78,18 @@ def test_card_equals_its_results(name: str) -> None:
         pytest.skip("results and scripts are not installed with the package")
     card_markdown = runpy.run_path(str(ROOT / "scripts" / "ship"))["card_markdown"]
     assert (folder / CARD).read_text(encoding="utf-8") == card_markdown(about)
-    assert about.figures
-    agree(about.figures, about.results)
-    if about.earlier is not None:
-        agree(about.earlier.figures, about.earlier.results)
+    assert about["figures"]
+    agree(about["figures"], about["results"])
+    if "earlier" in about:
+        agree(about["earlier"]["figures"], about["earlier"]["results"])
 
 
-def agree(figures: dict[str, Figure], results: tuple[str, ...]) -> None:
+def lower_end(figure: dict[str, int]) -> float:
+    """Of the 95 % interval of the accuracy."""
+    return float(wilson(torch.tensor(figure["solved"]), figure["problems"])[0])
+
+
+def agree(figures: dict[str, dict[str, int]], results: list[str]) -> None:
     """Every figure equals that of its size in the result files, where there is one."""
     by_size: dict[str, Any] = {}
     for result in results:
@@ -93,12 +98,12 @@ def agree(figures: dict[str, Figure], results: tuple[str, ...]) -> None:
     for size, figure in figures.items():
         value = by_size.get(f"size {size}", {})
         if "at the end" in value:
-            assert figure.solved == round(value["at the end"] * value["problems"])
+            assert figure["solved"] == round(value["at the end"] * value["problems"])
         if "solved" not in value:
             continue
-        assert (figure.solved, figure.problems) == (value["solved"], value["problems"])
-        assert (figure.iterations, figure.seed) == (value["iterations"], value["test seed"])
-        assert figure.twice == value.get("solved at twice")
+        assert (figure["solved"], figure["problems"]) == (value["solved"], value["problems"])
+        assert (figure["iterations"], figure["seed"]) == (value["iterations"], value["test seed"])
+        assert figure["twice"] == value.get("solved at twice")
 
 
 @pytest.mark.parametrize("name", shipped())
@@ -106,7 +111,7 @@ def test_files_of_a_card_exist(name: str) -> None:
     folder = loading.folder_of(name)
     text = (folder / CARD).read_text(encoding="utf-8")
     beside = {path.name for path in folder.glob("*.png")}
-    assert beside == set(card(name).pictures) == set(re.findall(r"]\(([^)]*)\)", text))
+    assert beside == set(card(name)["pictures"]) == set(re.findall(r"]\(([^)]*)\)", text))
     if not (ROOT / "results").exists():
         pytest.skip("results, docs and scripts are not installed with the package")
     # Scripts that a card names are those of its commit.
@@ -130,10 +135,17 @@ def test_no_card(tmp_path: Path) -> None:
     net = build("local-rule", {"dims": 1, "channels": 1})
     assert isinstance(net, LocalRule)
     described = {"kind": "local-rule", "config": net.config.described()}
-    save_weights(tmp_path / "w", described, net.state_dict())
-    with pytest.raises(DataError, match="has no card"):
-        card(str(tmp_path / "w"))
-    save_weights(tmp_path / "w", {**described, "card": {"figures": {}}}, net.state_dict())
+    for nothing in ({}, {"card": None}):
+        save_weights(tmp_path / "w", {**described, **nothing}, net.state_dict())
+        with pytest.raises(DataError, match="has no card"):
+            card(str(tmp_path / "w"))
     assert vars(iterant.load(tmp_path / "w"))["card"] is None
-    with pytest.raises(DataError, match="is not one of this version"):
-        card(str(tmp_path / "w"))
+    save_weights(tmp_path / "w", {**described, "card": {"parameters": "?"}}, net.state_dict())
+    assert "? parameters" in str(card(str(tmp_path / "w")))
+
+
+def test_a_card_is_printed_as_a_line_and_shown_as_markdown() -> None:
+    about = vars(iterant.load("mazes"))["card"]
+    assert str(about).startswith("mazes: 622 parameters, trained on 40,000 mazes of 9×9")
+    assert "\n" not in str(about)
+    assert about._repr_markdown_().startswith("# mazes\n")
