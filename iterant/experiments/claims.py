@@ -1,7 +1,7 @@
 """The paper's claims as data, with a verdict on each that is computed from the records.
 
     >>> CLAIMS["n-zero"].check(records).verdict
-    'not reproduced'
+    'not seen'
 
 A claim is the paper's sentence, its place in the paper, the numbers given there, the tables of
 RESULTS.md with our numbers, and checks, each of which turns records into a verdict. None of our
@@ -31,9 +31,9 @@ from iterant.experiments.statistics import (
 )
 from iterant.formatting import counted
 
-REPRODUCED, NOT_REPRODUCED, CONTRADICTED = "reproduced", "not reproduced", "contradicted"
+REPRODUCED, NOT_SEEN, CONTRARY = "reproduced", "not seen", "contrary"
 TOO_FEW, NOT_RUN = "too few seeds", "not run"
-VERDICTS = (REPRODUCED, CONTRADICTED, NOT_REPRODUCED, TOO_FEW, NOT_RUN)
+VERDICTS = (REPRODUCED, CONTRARY, NOT_SEEN, TOO_FEW, NOT_RUN)
 
 MARGIN = 5.0
 """Points of accuracy that matter where the paper gives a picture and no number."""
@@ -72,12 +72,12 @@ class Claim:
     checks: tuple[Check, ...]
 
     def check(self, records: Records) -> ClaimVerdict:
-        """Contradicted where one check is, reproduced where all are.
+        """Contrary where one check is, reproduced where all are.
 
-        Otherwise the reason: not run, too few seeds, not reproduced, in this order.
+        Otherwise the reason: not run, too few seeds, not seen, in this order.
         """
         verdicts = [check(records) for check in self.checks]
-        order = (CONTRADICTED, NOT_RUN, TOO_FEW, NOT_REPRODUCED, REPRODUCED)
+        order = (CONTRARY, NOT_RUN, TOO_FEW, NOT_SEEN, REPRODUCED)
         worst = min((result.verdict for result in verdicts), key=order.index)
         return ClaimVerdict(worst, tuple(line for result in verdicts for line in result.ours))
 
@@ -173,17 +173,17 @@ def within(
 ) -> Check:
     """Check that the mean of one model, or the difference of two means, is between two bounds.
 
-    Reproduced: the whole interval is, and its middle is at least ``middle_at_least``. Contradicted:
-    no part of the interval is. Otherwise not reproduced; or too few seeds, where the interval
-    reaches further than ``effect`` from its middle, so that such an effect could not have shown.
+    Reproduced: the whole interval is, and its middle is at least ``middle_at_least``. Contrary: no
+    part of the interval is. Otherwise not seen; or too few seeds, where the interval reaches
+    further than ``effect`` from its middle, so that an effect of that size could not have shown.
     """
 
     def decide(low: float, middle: float, high: float) -> str:
         if at_least < low and high < at_most:
-            return REPRODUCED if middle >= middle_at_least else NOT_REPRODUCED
+            return REPRODUCED if middle >= middle_at_least else NOT_SEEN
         if high < at_least or low > at_most:
-            return CONTRADICTED
-        return TOO_FEW if max(middle - low, high - middle) > effect else NOT_REPRODUCED
+            return CONTRARY
+        return TOO_FEW if max(middle - low, high - middle) > effect else NOT_SEEN
 
     def check(records: Records) -> ClaimVerdict:
         values = [quantity.of(records, model) for model in models]
@@ -218,8 +218,8 @@ def higher(
 def every_seed(models: tuple[str, ...], has: Callable[[Record], bool | None], what: str) -> Check:
     """Check that every seed of some models has a property (``has`` is None: not measured).
 
-    Reproduced: all have it; contradicted: none has; not reproduced: some have; too few seeds: a
-    model has fewer than `LEAST_SEEDS`.
+    Reproduced: all have it; contrary: none has; not seen: some have; too few seeds: a model has
+    fewer than `LEAST_SEEDS`.
     """
 
     def check(records: Records) -> ClaimVerdict:
@@ -237,7 +237,7 @@ def every_seed(models: tuple[str, ...], has: Callable[[Record], bool | None], wh
             return ClaimVerdict(TOO_FEW, ours)
         values = [value for seeds in by_model.values() for value in seeds]
         return ClaimVerdict(
-            REPRODUCED if all(values) else NOT_REPRODUCED if any(values) else CONTRADICTED, ours
+            REPRODUCED if all(values) else NOT_SEEN if any(values) else CONTRARY, ours
         )
 
     return check
@@ -259,7 +259,7 @@ def any_solved(model: str, size: str) -> Check:
             results, key=lambda result: (result[0] / result[1], -result[2])
         )
         ours = f"{MODELS[model].title}: {count} of {problems} after {steps:,} iterations"
-        return ClaimVerdict(REPRODUCED if count else NOT_REPRODUCED, (ours,))
+        return ClaimVerdict(REPRODUCED if count else NOT_SEEN, (ours,))
 
     return check
 
