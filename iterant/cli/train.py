@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from cyclopts import Group, Parameter
 
-from iterant import bounds, registry
+from iterant import registry
 from iterant.cli.options import (
     FLAG,
     SEVERAL,
@@ -93,8 +93,6 @@ def train(
     resume: Path | None = None,
     start: Path | None = None,
     time_limit: Duration | None = None,
-    shard_mb: Annotated[float | None, Parameter(validator=bounds.SHARD_MB)] = None,
-    drop_pool: Annotated[bool, FLAG] = False,
     device: DeviceName = "auto",
     data: DataPath = None,
     tensorboard: Annotated[bool, FLAG] = False,
@@ -119,16 +117,12 @@ def train(
         start: begin the new run with the last weights and optimizer state of this one
         time_limit: save a checkpoint and stop before this time is over: 9m, 90s, 1h30m; twice the
             longest step or validation is reserved for that, at most a quarter
-        shard_mb: size of a checkpoint file in MB; a tensor is never split
-        drop_pool: leave the replay pool out of checkpoints: a resumed run then differs
         tensorboard: write events for TensorBoard into RUN/events
         show: print the whole recipe and train nothing
         json: with --show: print the recipe as JSON
     """
     arguments: dict[str, Any] = {"data": data, "device": device, "time_limit": time_limit,
                                  "trust": trust_code}  # fmt: skip
-    options: dict[str, Any] = {"shard_mb": shard_mb, "drop_pool": drop_pool,
-                               "tensorboard": tensorboard}  # fmt: skip
     if json and not show:
         raise UsageError("--json says how --show prints; give both")
     if resume is not None:
@@ -165,9 +159,9 @@ def train(
         raise UsageError("give --seed for one run or --seeds for several, not both")
     with output_may_fail():
         if seeds is None:
-            _train_one(arguments, seed or 0, options)
+            _train_one(arguments, seed or 0, tensorboard=tensorboard)
         else:
-            _train_several(arguments, seeds, options)
+            _train_several(arguments, seeds, tensorboard=tensorboard)
 
 
 def _recipes(
@@ -188,14 +182,13 @@ def _recipes(
     return base, changed.changed_by_user(**changes)
 
 
-def _train_one(arguments: dict[str, Any], seed: int, options: dict[str, Any]) -> None:
+def _train_one(arguments: dict[str, Any], seed: int, *, tensorboard: bool) -> None:
     from iterant.training.logging import TensorBoardReporter
     from iterant.training.run import train as train_run
 
-    tensorboard = options.pop("tensorboard")
     with training_display(console()) as screen:
         reporter = TensorBoardReporter(screen) if tensorboard else screen
-        run = train_run(seed=seed, reporter=reporter, **arguments, **options)
+        run = train_run(seed=seed, reporter=reporter, **arguments)
     if run.state == "finished":
         best = run.status.best.get("validation")
         text = "" if best is None else f"; best on validation: {percent(best)}"
@@ -205,10 +198,12 @@ def _train_one(arguments: dict[str, Any], seed: int, options: dict[str, Any]) ->
     echo(f"  iterant train --resume {run.path}{_trust()}")
 
 
-def _train_several(arguments: dict[str, Any], seeds: str, options: dict[str, Any]) -> None:
+def _train_several(arguments: dict[str, Any], seeds: str, *, tensorboard: bool) -> None:
     from iterant.runner import parse_seeds, train_seeds
 
-    final = train_seeds(seeds=parse_seeds(seeds), options=options, say=echo, **arguments)
+    final = train_seeds(
+        seeds=parse_seeds(seeds), options={"tensorboard": tensorboard}, say=echo, **arguments
+    )
     folder = arguments.get("resume") or arguments.get("out")
     command = f"iterant train --resume {folder} --seeds {seeds}{_trust()}"
     if final.of("left"):

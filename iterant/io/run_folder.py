@@ -206,16 +206,10 @@ class RunFolder:
         write_lines(self.path / METRICS, records)
 
     def save(
-        self,
-        name: str,
-        tensors: Mapping[str, Tensor],
-        metadata: Mapping[str, Any] | None = None,
-        shard_mb: float | None = None,
+        self, name: str, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any] | None = None
     ) -> list[Path]:
         """Replace the checkpoint of this name; the network's tensors are named ``net.…``."""
-        return save_tensors(
-            make_subfolder(self.path / CHECKPOINTS) / name, tensors, metadata, shard_mb
-        )
+        return save_tensors(make_subfolder(self.path / CHECKPOINTS) / name, tensors, metadata)
 
     def load(self, name: str, prefix: str = "") -> tuple[dict[str, Tensor], dict[str, Any]]:
         """The tensors and metadata of a checkpoint, verified; see `load_tensors`."""

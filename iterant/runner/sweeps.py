@@ -156,8 +156,8 @@ def train_seeds(
     This is a sweep in OUT whose run folders lie beside it. Each seed is trained by its own process,
     so its result is the same as when trained alone, and one that fails does not stop the others.
     ``resume`` continues the runs ``RESUME-s0`` … and starts those that are missing. ``at_once`` is
-    the number of runs side by side, by default 1 on a CPU and 8 on a GPU. ``options``: shard_mb,
-    drop_pool and tensorboard of each run. The other arguments are those of `train`.
+    the number of runs side by side, by default 1 on a CPU and 8 on a GPU. ``options``:
+    tensorboard of each run. The other arguments are those of `train`.
     """
     seeds = parse_seeds(seeds)
     registry.allow([task, changes.get("net")])

@@ -108,10 +108,11 @@ class Job:
 def train_and_evaluate(job: Job) -> dict[str, Any] | None:
     """The default job of a plan: train the run, then evaluate it on the tests not done yet."""
     start, options = time.monotonic(), job.folder.plan.options
+    # The first two are of earlier versions.
     if unknown := options.keys() - {"shard_mb", "drop_pool", "tensorboard"}:
         # They come from a file: trust=True, for example, is for the caller to say.
         raise RunError(f"unknown options in {job.folder.path}: {', '.join(sorted(unknown))}")
-    run = job.train(**options)
+    run = job.train(tensorboard=options.get("tensorboard", False))
     if run.state != "finished":
         return None
     if int(os.environ.get("RANK", "0")):

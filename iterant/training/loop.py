@@ -74,14 +74,12 @@ class Loop:
         *,
         clock: Clock,
         reporter: Reporter,
-        shard_mb: float | None = None,
-        drop_pool: bool = False,
         until_perfect: bool = False,
     ) -> None:
         """``folder`` is None in all processes but the first; the options are those of `train`."""
         self.recipe, self.seed, self.trainer, self.problems = recipe, seed, trainer, problems
         self.folder, self.clock, self.reporter = folder, clock, reporter
-        self.shard_mb, self.drop_pool, self.until_perfect = shard_mb, drop_pool, until_perfect
+        self.until_perfect = until_perfect
         self.spec, self.processes, self.tries = task.spec, trainer.processes, 1
         self.per_epoch = len(problems) // recipe.batch
         self.total = self.per_epoch * recipe.epochs
@@ -289,20 +287,18 @@ class Loop:
         self._check_weights()
         if self.folder is None:
             return
-        shard_mb, pool = self.shard_mb, not self.drop_pool
         if self.unsaved_best is not None:
-            self.folder.save("best", self.unsaved_best, self.best, shard_mb)
+            self.folder.save("best", self.unsaved_best, self.best)
             self.unsaved_best = None
         if self.trainer.ema is not None:
             averaged = self.trainer.evaluated_weights()
-            self.folder.save("averaged", averaged, {"step": self.step}, shard_mb)
+            self.folder.save("averaged", averaged, {"step": self.step})
         metadata = {
             "step": self.step, "seed": self.seed, "tries": self.tries, "best": self.best,
             "figures": self.figures, "losses": self.losses,
             "first_loss": self.guard.first, "losses_above": self.guard.above,
-            "pool": pool or self.recipe.objective != "pool",
         }  # fmt: skip
-        self.folder.save("last", self.trainer.tensors(pool=pool), metadata, shard_mb)
+        self.folder.save("last", self.trainer.tensors(), metadata)
         self.folder.set_status("running", step=self.step, steps=self.total, best=self.best)
 
     def _check_weights(self) -> None:
@@ -344,11 +340,8 @@ class Loop:
         self.losses = [number(value) for value in metadata["losses"]]
         self.guard.first = metadata["first_loss"]
         self.guard.above = metadata.get("losses_above", 0)
-        if not metadata["pool"]:
-            self.reporter.note(
-                "the checkpoint was saved without its replay pool (drop_pool), which starts "
-                "empty: from here on the run differs from an uninterrupted one"
-            )
+        if not metadata.get("pool", True):  # an option of earlier versions
+            self.reporter.note("the checkpoint was saved without its replay pool: it starts empty")
 
     def _log(self, kind: str, **record: Any) -> None:
         if self.folder is not None:

@@ -10,7 +10,6 @@ decay the learning rate in a branch and continue the original run later at its c
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from iterant import registry
 from iterant.errors import RunError, UntrustedCode, UsageError, argument
 from iterant.formatting import counted, seconds
 from iterant.io import RunFolder, code_version
-from iterant.io.checkpoint import NET, SMALLEST_SHARD_MB
+from iterant.io.checkpoint import NET
 from iterant.io.files import quoted
 from iterant.nets import Net, build, parameter_count
 from iterant.nets.fast.sparse_training import can_unroll_messages
@@ -55,8 +54,6 @@ def train(
     data: str | Path | None = None,
     device: str | torch.device = "auto",
     time_limit: str | float | None = None,
-    shard_mb: float | None = None,
-    drop_pool: bool = False,
     until_perfect: bool = False,
     trust: bool = False,
     reporter: Reporter | None = None,
@@ -80,8 +77,6 @@ def train(
         data: path of the task's problems; for a resumed run, if they were moved.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
         time_limit: save and stop before this time is over: ``9m``, ``1h30m``, or seconds.
-        shard_mb: split checkpoints into files of this size, in millions of bytes.
-        drop_pool: leave the replay pool out of checkpoints; a resumed run then differs.
         until_perfect: stop at a validation accuracy of 100 %, unless weights are averaged.
         trust: import user-defined code that the run to resume or a recipe object names.
         reporter: receives the progress; by default shown in a notebook only.
@@ -93,10 +88,6 @@ def train(
         kind = type(net).__name__
         raise UsageError(
             f"a run begins with a new network, got a {kind}; give its class: net={kind}"
-        )
-    if shard_mb is not None and not SMALLEST_SHARD_MB <= shard_mb < math.inf:
-        raise UsageError(
-            f"shard size must be at least {SMALLEST_SHARD_MB} MB, got {shard_mb}; try 15"
         )
     changes |= {} if net is None else {"net": net}
     if isinstance(objective, str):
@@ -152,11 +143,9 @@ def train(
         folder = (source or RunFolder.create(path, config)) if first_process else None
         for note in recipe.notes if source is None else ():
             reporter.note(f"note: {note}")
-        if drop_pool and source is None and recipe.objective == "pool":
-            reporter.note("checkpoints leave out the replay pool: a resumed run will differ")
         loop = Loop(
             task, recipe, config["seed"], trainer, problems, folder, clock=clock,
-            reporter=reporter, shard_mb=shard_mb, drop_pool=drop_pool, until_perfect=until_perfect,
+            reporter=reporter, until_perfect=until_perfect,
         )  # fmt: skip
         loop.run(source)
         processes.any_process(False)  # wait until the first process has written the end
@@ -246,10 +235,10 @@ def _check_resumable(run: RunFolder, task: Task | str | None, changes: dict[str,
     """Raise an error for changes of the recipe, and for a run of another task or program."""
     config, path = run.config, run.path
     if changes:
-        free = ", ".join(map(argument, ("time_limit", "shard_mb", "drop_pool", "device")))
+        free = " and ".join(map(argument, ("time_limit", "device")))
         raise UsageError(
             f"a resumed run keeps its recipe; {', '.join(sorted(changes))} cannot change (only "
-            f"these can: {free})"
+            f"{free} can)"
         )
     if not {"task", "recipe", "net", "seed"} <= config.keys():
         raise RunError(f"{path} is a run, but not of iterant train; it cannot be resumed")

@@ -213,7 +213,7 @@ class Trainer:
         weights = {**self.module.state_dict(), **(self.ema or {})}  # buffers have no EMA
         return {f"net.{name}": weight for name, weight in weights.items()}
 
-    def tensors(self, *, pool: bool = True) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Tensor]:
         """Everything that the next step depends on, named for a checkpoint."""
         scale, states = self.loss_scale, self.optimizer.state_dict()["state"]
         parts: dict[str, dict[str, Tensor]] = {
@@ -226,7 +226,7 @@ class Trainer:
             },
             "average": self.ema or {},
             "scaling": {} if scale is None else {"scale": scale.scale, "grown": scale.grown},
-            "pool": self.objective.tensors() if pool else {},
+            "pool": self.objective.tensors(),
         }
         return {f"{part}.{name}": x for part, named in parts.items() for name, x in named.items()}
 

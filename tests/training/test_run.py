@@ -73,7 +73,6 @@ def test_start_refuses_another_network_or_optimizer(
         ({"net": "dt-recal"}, "did you mean 'dt-recall'"),
         ({"net": "resnet"}, "or module:Class"),
         ({"net": "mine:Net"}, "width, head: for networks that come with iterant"),
-        ({"shard_mb": 0}, "shard size must be at least"),
         ({"time_limit": "soon"}, "a time is written like"),
         ({"device": "cuda:99"}, "is not available; use device='cpu'"),
         ({"device": "gpu"}, "unknown device 'gpu'"),
