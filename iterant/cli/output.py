@@ -229,8 +229,7 @@ class TrainingDisplay(Reporter):
     """The progress of a training run: redrawn on a terminal, elsewhere a line every five seconds.
 
     Accuracy is that of validation after m iterations; figures after more iterations and on larger
-    problems are marked as monitoring, because they do not choose the checkpoint unless the recipe
-    says so.
+    problems are marked as monitoring, because they do not choose the checkpoint.
     """
 
     def __init__(self, screen: Console) -> None:

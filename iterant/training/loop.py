@@ -8,8 +8,7 @@ the same number of threads.
 
 Validation chooses the best checkpoint. In-distribution accuracy says nothing about extrapolation,
 so a run also measures accuracy and the change of features on somewhat larger problems at several
-times the iterations. That is monitoring: it is recorded, and chooses a checkpoint only where a
-recipe says so.
+times the iterations. That is monitoring: it is recorded, and chooses nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import FrameType
@@ -272,11 +271,13 @@ class Loop:
         return figures
 
     def _keep_best(self, epoch: int, fresh: Figures) -> None:
-        """Keep the present weights if the recipe's criterion calls them the best so far."""
-        better = better_than(self.best, fresh, self.recipe.choose)
-        if better is None:
+        """Keep the present weights if they are the best on validation so far.
+
+        Strictly better: the first of equals is the best, as in the authors' code.
+        """
+        if not fresh.get("validation", -1.0) > self.best.get("validation", -1.0):
             return
-        self.best = {**better, "epoch": epoch, "step": self.step}
+        self.best = {"validation": fresh["validation"], "epoch": epoch, "step": self.step}
         if self.folder is not None:
             weights = self.trainer.evaluated_weights()
             self.unsaved_best = {name: weight.clone() for name, weight in weights.items()}
@@ -416,22 +417,6 @@ class Validator:
 
     def _evaluate(self, net: Net, batch: Batch, *marks: int) -> Curve:
         return evaluate_batch(net, self.task, batch, steps=marks[-1], at=marks)
-
-
-def better_than(best: Mapping[str, Any], fresh: Figures, choose: str) -> Figures | None:
-    """The figures that make the present weights the best so far, or None.
-
-    ``validation``: strictly better accuracy, so the first of equals is the best, as in the
-    authors' code. ``watch``: mean accuracy on the larger problems, the later one on a tie; that
-    size has then been used for validation, and reports must say so.
-    """
-    validation = {"validation": fresh["validation"]} if "validation" in fresh else {}
-    if choose == "validation":
-        return validation if fresh.get("validation", -1.0) > best.get("validation", -1.0) else None
-    accuracies = [value for name, value in fresh.items() if name.endswith((" at 4m", " at m"))]
-    if not accuracies or (watched := sum(accuracies) / len(accuracies)) < best.get("watched", -1.0):
-        return None
-    return {"watched": watched, **validation}
 
 
 class Clock:

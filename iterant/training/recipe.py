@@ -15,6 +15,7 @@ public code; ``paper-code`` follows the code where the two disagree; notes in th
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -26,13 +27,13 @@ from iterant.io.files import read_toml
 
 Fields = dict[str, Any]
 
-CORRUPTIONS = ("zeros", "noise", "another", "jitter", "disc")
-"""Kinds of corruption of a replay pool's states."""
-
 OLD_NAMES = {"pool_shake": "pool_noise", "pool_shake_varied": "pool_noise_varied",
              "pool_hard": "pool_until_solved", "again_below": "restart_below"}  # fmt: skip
 """Former names of fields. Flags and files may use either name; JSON is written with the former
 ones, so that other versions of iterant read it."""
+
+_REMOVED = {"pool_damage_kinds": ["zeros", "noise", "another"], "choose": "validation"}
+"""Fields of earlier versions, and the values that are left."""
 
 _NET_FIELDS = ("width", "head", "group_norm", "bounded", "hidden", "isotropic", "messages",
                "masked")  # fmt: skip
@@ -96,9 +97,7 @@ class Recipe:
     pool_swap: float = 0.0
     """Share of the new problems that start from the final state of another problem"""
     pool_damage: float = 0.3
-    """Share of the states that are corrupted"""
-    pool_damage_kinds: tuple[str, ...] = ("zeros", "noise", "another")
-    """How: zeros, noise, another (slot's state), jitter (added noise), disc (zeros in a disc)"""
+    """Share of the states that are corrupted: zeros, noise, or another slot's state"""
     pool_noise: float = 0.0
     """Standard deviation of the noise added to the features before every iteration"""
     pool_noise_varied: bool = False
@@ -159,8 +158,6 @@ class Recipe:
     """Epochs between validations, which also choose the best checkpoint"""
     restart_below: float = 0.0
     """Restart, twice at most, a run of 1,000 steps or more whose final validation is lower"""
-    choose: str = "validation"
-    """What chooses the best weights: validation, or watch (the accuracy on larger problems)"""
     watch_every: int = 5
     """Epochs between evaluations on larger problems; 0: never"""
     watch_count: int = 100
@@ -232,7 +229,6 @@ _CHOICES = {
     "objective": registry.known("objective"),
     "optimizer": ("adam", "adamw", "sgd", "muon"),
     "schedule": ("steps", "cosine", "constant", "hold"),
-    "choose": ("validation", "watch"),
     "precision": registry.known("precision"),
 }
 
@@ -254,9 +250,6 @@ def _check(name: str, kind: str, value: Any) -> None:
         valid, requirement = isinstance(value, bool), "true or false"
     elif kind == "str":
         valid, requirement = isinstance(value, str), "a word"
-    elif name == "pool_damage_kinds":
-        valid = several and value != () and all(item in CORRUPTIONS for item in items)
-        requirement = f"one or more of {', '.join(CORRUPTIONS)}"
     elif name == "notes":
         valid = several and all(isinstance(line, str) for line in items)
         requirement = "lines of text"
@@ -274,6 +267,20 @@ def _check(name: str, kind: str, value: Any) -> None:
 def recipe_from_file(path: Path, base: Recipe) -> Recipe:
     """``base`` with the fields that a TOML file changes."""
     return base.changed(**read_toml(path))
+
+
+def recipe_from_json(stored: Mapping[str, Any], *, resume: bool = False) -> Recipe:
+    """The recipe in the config.json of a run, also of an earlier version.
+
+    ``resume``: raise RecipeError if the run depends on a field that was removed since.
+    """
+    for name, value in _REMOVED.items():
+        if resume and stored.get(name, value) != value:
+            raise RecipeError(
+                f"the run was trained with {name} = {stored[name]!r}, which this version of "
+                "iterant does not have; resume it with the version that began it"
+            )
+    return Recipe().changed(**{name: x for name, x in stored.items() if name not in _REMOVED})
 
 
 _FACTOR = "decay 0.01 as in the paper's table; the authors' code has 0.1: recipe paper-code"

@@ -7,7 +7,7 @@ puts new problems into some of them, corrupts the states of others, runs k more 
 gradients, takes the loss and writes the states back. It needs neither a prefix without gradients
 nor a full unroll, and trains on states that an unroll never reaches.
 
-Corruptions (zeros, noise, another slot's state …) teach a network to recover from any state:
+Corruptions (zeros, noise, another slot's state) teach a network to recover from any state:
 far from the ends of a large problem, states arise that no small problem leads to by itself.
 
 Shapes: B batch, W width, *S space.
@@ -26,29 +26,8 @@ from iterant.training.distributed import ALONE, ProcessGroup
 from iterant.training.objectives import Objective, Segment, Unroll
 from iterant.training.recipe import Recipe
 
-JITTER = 0.3
-"""Standard deviation of the noise that jitter adds."""
-_LARGEST_DISC = 0.4
-"""Radius of the largest disc, as a share of the side."""
 _NOISES = 32
 """Number of noise tensors, drawn once per run: drawing new ones would cost more than the step."""
-
-
-def disc(features: Tensor, generator: torch.Generator) -> Tensor:
-    """Zeros within a disc of random centre and of a radius from 1 to 0.4 of the side."""
-    count, _, *sides = features.shape
-    # (B, axes + 1): the centre, then the radius
-    uniform = torch.rand(count, len(sides) + 1, generator=generator).to(features.device)
-    squared_distance: Tensor | float = 0.0  # (B, *S), built up axis by axis
-    for axis, side in enumerate(sides):
-        positions = torch.arange(side, device=uniform.device)
-        squares = (positions - uniform[:, axis : axis + 1] * side) ** 2
-        squared_distance = squared_distance + squares.view(
-            count, *[1] * axis, side, *[1] * (len(sides) - axis - 1)
-        )
-    radius = 1 + uniform[:, -1] * max(0.0, _LARGEST_DISC * min(sides) - 1)
-    inside = squared_distance < radius.view(-1, *[1] * len(sides)) ** 2
-    return features.masked_fill(inside[:, None], 0)
 
 
 class ReplayPool(Objective):
@@ -147,26 +126,17 @@ class ReplayPool(Objective):
         if not recipe.pool_damage:
             return features
         generator, device = rng.generator("damage"), features.device
-        count, kinds = len(rows), recipe.pool_damage_kinds
         # Everything is drawn for all rows, on the CPU: the same draws on every device.
+        count = len(rows)
         hit = torch.rand(count, generator=generator) < recipe.pool_damage
-        which_kind = torch.randint(len(kinds), (count,), generator=generator).where(hit, -1)
+        kind = torch.randint(3, (count,), generator=generator).where(hit, -1)
         other = torch.randint(recipe.pool_slots, (count,), generator=generator)
         which_noise = torch.randint(_NOISES, (count,), generator=generator)
-        which_kind = to_device(which_kind, device).view(-1, *[1] * (features.dim() - 1))
         noise = self._unit_noise(rng)[to_device(which_noise, device)]
-        for number, kind in enumerate(kinds):
-            if kind == "zeros":
-                corrupted = torch.zeros_like(features)
-            elif kind == "noise":
-                corrupted = noise
-            elif kind == "another":
-                corrupted = self.slots["features"][to_device(other, device)]
-            elif kind == "jitter":
-                corrupted = features + JITTER * noise
-            else:
-                corrupted = disc(features, generator)
-            features = torch.where(which_kind == number, corrupted, features)
+        another = self.slots["features"][to_device(other, device)]
+        kind = to_device(kind, device).view(-1, *[1] * (features.dim() - 1))
+        for number, corrupted in enumerate((torch.zeros_like(features), noise, another)):
+            features = torch.where(kind == number, corrupted, features)
         return features
 
     def _step_noise(self, rows: Tensor, rng: StepRng) -> Tensor:

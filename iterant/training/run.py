@@ -33,7 +33,7 @@ from iterant.training.distributed import ProcessGroup
 from iterant.training.logging import Reporter, default_reporter
 from iterant.training.loop import Clock, Loop, damaged_checkpoints
 from iterant.training.objectives import Objective, UserObjective
-from iterant.training.recipe import RECIPES, Recipe, label_changes
+from iterant.training.recipe import RECIPES, Recipe, label_changes, recipe_from_json
 from iterant.training.recipe import recipe as named_recipe
 from iterant.training.trainer import Trainer, build_network
 
@@ -183,7 +183,7 @@ def _prepare_new(
         **({} if start is None else {"start": str(Path(start).resolve())}),
         **({} if objective is None else {"objective": _objective_name(objective)}),
         # EMA weights keep improving after validation accuracy reaches 100 %; others do not.
-        "prefer": "best" if recipe.average is None or recipe.choose == "watch" else "averaged",
+        "prefer": "best" if recipe.average is None else "averaged",
     }
     return task, recipe, net, config
 
@@ -398,7 +398,7 @@ def recipe_for(task: Task, recipe: Recipe | str, **changes: Any) -> Recipe:
 def task_and_recipe(
     config: dict[str, Any], task: Task | str | None = None, data: str | Path | None = None
 ) -> tuple[Task, Recipe]:
-    """Task and recipe of a run; ``data`` replaces the path of its problems."""
+    """Task and recipe of a run to resume; ``data`` replaces the path of its problems."""
     if task is None or isinstance(task, str):
         task = registry.task(config["task"], data=data or config.get("data") or None)
-    return task, Recipe().changed(**config["recipe"])
+    return task, recipe_from_json(config["recipe"], resume=True)

@@ -28,10 +28,10 @@ POOL: dict[str, Any] = {
 }  # fmt: skip
 
 BEST: dict[str, Any] = {
-    **POOL, "recipe": "best", "head": None, "hidden": 5, "choose": "watch", "pool_longest": 2,
+    **POOL, "recipe": "best", "head": None, "hidden": 5, "pool_longest": 2,
     "warmup_updates": 3,
 }  # fmt: skip
-"""A local rule whose best weights are chosen on larger problems."""
+"""A local rule."""
 
 KINDS = {"progressive": PROGRESSIVE, "pool": POOL, "best": BEST}
 

@@ -13,8 +13,9 @@ from small_runs import KINDS, uninterrupted
 
 import iterant
 from iterant.errors import RecipeError, UsageError
+from iterant.io import RunFolder
 from iterant.training import RECIPES, Recipe, recipe
-from iterant.training.recipe import label_changes, recipe_from_file
+from iterant.training.recipe import label_changes, recipe_from_file, recipe_from_json
 from iterant.training.run import plan
 from iterant.training.trainer import build_network
 
@@ -22,7 +23,7 @@ from iterant.training.trainer import build_network
 def test_fields_of_every_type_can_be_changed_by_a_file(tmp_path: Path) -> None:
     changes: dict[str, Any] = {
         "name": "mine", "width": 8, "head": [4, 2], "bounded": True, "size": [3, 7], "clip": 2.0,
-        "alpha": 1, "pool_damage_kinds": ["disc", "jitter"], "milestones": [], "notes": ["why"],
+        "alpha": 1, "milestones": [], "notes": ["why"],
     }  # fmt: skip
     path = tmp_path / "mine.toml"
     lines = [f"{name} = {json.dumps(value)}" for name, value in changes.items()]
@@ -46,11 +47,23 @@ def test_former_names_of_fields_are_read(tmp_path: Path) -> None:
     assert recipe_from_file(path, Recipe()) == new
 
 
+def test_recipes_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    """Whatever removed fields they have; to resume, only with the values that are left."""
+    stored = json.loads(json.dumps(recipe("best", "mazes").described()))
+    before = {**stored, "choose": "validation", "pool_damage_kinds": ["zeros", "noise", "another"]}
+    assert recipe_from_json(before, resume=True) == recipe("best", "mazes")
+    for changes in ({"choose": "watch"}, {"pool_damage_kinds": ["disc"]}):
+        assert recipe_from_json({**before, **changes}) == recipe("best", "mazes")
+        config = {**uninterrupted()["pool"].config, "recipe": {**before, **changes}}
+        RunFolder.create(path := tmp_path / str(*changes), config)
+        with pytest.raises(RecipeError, match="resume it with the version that began it"):
+            iterant.train(resume=path)
+
+
 BAD: dict[str, list[Any]] = {
     "alpha": [-0.1, 1.1, float("nan"), "half", None, True], "iterations": [0, 2.5, "30", True],
     "rate": [0, float("inf"), None], "average": [0, 1, "yes"], "clip": [0, "no"], "hold": [1.0],
     "pool_longest": [0, 1.5], "pool_until_solved": [1, None],
-    "pool_damage_kinds": [(), ("zero",), "zeros"],
     "weight_decay": [-1e-4], "head": [(0,), ("a",), 5, (1,) * 17], "milestones": [5, ("a",), (-1,)],
     "validation": [0.95], "objective": ["progresive", None], "precision": ["fp8"],
     "size": ["9", (1, 2, 3), (-1, 5), 1.5], "net": [None], "data_seed": [-1], "notes": [(1,)],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
@@ -24,7 +23,7 @@ from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch
 from iterant.training.objectives import Segment, StepResult, Unroll
 from iterant.training.recipe import Recipe
-from iterant.training.replay_pool import JITTER, ReplayPool, disc
+from iterant.training.replay_pool import ReplayPool
 
 BATCH, SLOTS = 8, 24
 NET = small_net("prefix-sums", "dt-recall")
@@ -154,8 +153,7 @@ def corruptions(pool: ReplayPool, count: int) -> tuple[Counter[str], list[Tensor
                 kinds["none" if int(rows[place]) in same else "another"] += 1
             else:
                 kinds["noise" if state.any() else "zeros"] += 1
-                noises += [state - (before["features"][rows[place]] if "jitter" in
-                                    pool.recipe.pool_damage_kinds else 0)]  # fmt: skip
+                noises.append(state)
     return kinds, [noise for noise in noises if noise.any()]
 
 
@@ -171,10 +169,6 @@ def test_share_and_kinds_of_corruption() -> None:
     different = torch.tensor(sorted({tuple(noise.flatten().tolist()) for noise in noises}))
     assert len(different) > 20
     assert stats.kstest(different.flatten().numpy(), "norm").pvalue > 1e-3
-    # Jitter is weak noise added to the slot's own state.
-    kinds, noises = corruptions(small(damage=1.0, damage_kinds=("jitter",)), 60)
-    assert set(kinds) == {"noise"}
-    assert float(torch.stack(noises).std()) == pytest.approx(JITTER, rel=0.1)
 
 
 @pytest.mark.parametrize(
@@ -245,16 +239,3 @@ def test_varied_noise_has_one_strength_per_problem() -> None:
         torch.testing.assert_close(share, share[:, :1].expand_as(share))
         shares.append(share[:, 0])
     assert stats.kstest(torch.cat(shares).numpy(), "uniform").pvalue > 1e-3
-
-
-def test_disc_restated() -> None:
-    drawn = torch.rand(20, 3, generator=torch.Generator().manual_seed(5)).tolist()
-    features = torch.rand(20, 2, 9, 12, generator=torch.Generator().manual_seed(6)) + 1
-    left = disc(features, torch.Generator().manual_seed(5))
-    for (row, column, share), before, after in zip(drawn, features, left, strict=True):
-        radius = 1 + share * (0.4 * 9 - 1)
-        for i in range(9):
-            for j in range(12):
-                inside = math.hypot(i - row * 9, j - column * 12) < radius
-                wanted = torch.zeros(2) if inside else before[:, i, j]
-                assert torch.equal(after[:, i, j], wanted)

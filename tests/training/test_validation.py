@@ -18,7 +18,7 @@ from iterant.tasks.prefix_sums import PrefixSums
 from iterant.tasks.protocol import Size
 from iterant.training import loop as loops
 from iterant.training import train
-from iterant.training.loop import Figures, Loop, Validator, better_than
+from iterant.training.loop import Figures, Loop, Validator
 from iterant.training.recipe import Recipe
 
 
@@ -73,18 +73,6 @@ def test_monitoring_is_logged_and_marked() -> None:
     assert records[0]["figures"].keys() == {"validation"}
 
 
-def test_choose_watch_uses_larger_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    accuracies = [(0.2, 0.4), (0.9, 0.5), (0.8, 0.6), (0.1, 0.2)]
-    set_figures(monkeypatch, [0.5] * 4, [{"48 at 4m": a, "64 at 4m": b} for a, b in accuracies])
-    run = begin(tmp_path / "run", epochs=4, watch_every=1, choose="watch")
-    # Of equal means the later one: 0.9 and 0.5, then 0.8 and 0.6.
-    about = {"watched": pytest.approx(0.7), "validation": 0.5, "epoch": 3, "step": 12}
-    assert run.load("best")[1] == about
-    best, chosen = run.load("best")[0], iterant.load(run.path)
-    assert isinstance(chosen, torch.nn.Module)
-    assert torch.equal(best["net.projection.weight"], chosen.state_dict()["projection.weight"])
-
-
 def test_nan_in_monitoring_does_not_stop_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,7 +106,6 @@ def test_networks_of_fixed_depth_are_evaluated_at_m() -> None:
     deep = build("feed-forward", shape, seed=0)
     assert validator.validate(deep).keys() == {"validation"}
     assert validator.monitor(deep).keys() == {"48 at m", "64 at m"}
-    assert better_than({}, {"48 at m": 0.5, "64 at m": 1.0}, "watch") == {"watched": 0.75}
 
 
 def test_without_held_out_problems_there_is_no_validation() -> None:
@@ -127,7 +114,6 @@ def test_without_held_out_problems_there_is_no_validation() -> None:
     net = iterant.load("prefix-sums")
     assert validator.validate(net) == {}
     assert "validation at 2m" not in validator.monitor(net)
-    assert better_than({}, {}, "validation") is None
 
 
 # A run that ends below ``restart_below`` restarts with other weights.
@@ -166,7 +152,7 @@ def test_resume_in_the_second_try(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int
 ) -> None:
     set_figures(monkeypatch, [0.2, 0.95])
-    whole = begin(tmp_path / "whole", "best", **RESTARTING, choose="validation")
+    whole = begin(tmp_path / "whole", "best", **RESTARTING)
     set_figures(monkeypatch, [0.2, 0.95])
     original = Loop._restart
 
@@ -175,7 +161,7 @@ def test_resume_in_the_second_try(
         stopping_at(monkeypatch, stop)
 
     monkeypatch.setattr(Loop, "_restart", then_stop)
-    broken = begin(tmp_path / "broken", "best", **RESTARTING, choose="validation")
+    broken = begin(tmp_path / "broken", "best", **RESTARTING)
     assert (broken.state, broken.status.step) == ("stopped", stop)
     stopping_at(monkeypatch, None)
     assert_equal(whole, train(resume=broken.path, device="cpu"))
