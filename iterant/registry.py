@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import importlib
-import inspect
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -56,8 +55,6 @@ LOCATIONS: dict[str, dict[str, str]] = {
         "run-time-weighted": "iterant.training.objectives:RunTimeWeighted",
         "pool": "iterant.training.replay_pool:ReplayPool",
     },
-    # A name in a recipe is one of the above; `iterant.train` also takes a class or a function.
-    "user-defined objective": {},
     "picture": {
         "description": "iterant.draw.figure:png",
         "curve": "iterant.draw.plots:curve_png",
@@ -79,7 +76,6 @@ _PROTOCOLS = {
     "net": "iterant.nets.protocol:Net",
     "readout": "iterant.nets.protocol:Readout",
     "rule": "iterant.halting:Rule",
-    "user-defined objective": "iterant.training.objectives:Objective",
 }
 """The methods that a user-defined class must have; there are none of the other kinds."""
 
@@ -156,8 +152,6 @@ def find(kind: str, word: str) -> Any:
         raise UnknownName(
             f"the module {module_name!r} holds no {attribute!r}; check the name of the class"
         )
-    if kind == "user-defined objective" and inspect.isfunction(found):
-        return found
     protocol = vars(_import(_PROTOCOLS[kind])).items()
     methods = [name for name, value in protocol if callable(value) and not name.startswith("_")]
     # Checked before anything is called: the name may be that of any function.

@@ -152,14 +152,13 @@ def train(
             name = f"{task_object.spec.name}-{full_recipe.name}"
             out = free_folder(name if seeds is not None else f"{name}-{seed or 0}")
         arguments |= {"task": task, "recipe": full_recipe, "out": out}
-        arguments |= {} if start is None else {"start": start}
     if seeds is not None and start is not None:
         raise UsageError("--start is for one run; start each seed by itself with --seed")
     if seeds is not None and seed is not None:
         raise UsageError("give --seed for one run or --seeds for several, not both")
     with output_may_fail():
         if seeds is None:
-            _train_one(arguments, seed or 0, tensorboard=tensorboard)
+            _train_one({**arguments, "seed": seed, "start": start}, tensorboard=tensorboard)
         else:
             _train_several(arguments, seeds, tensorboard=tensorboard)
 
@@ -182,13 +181,13 @@ def _recipes(
     return base, changed.changed_by_user(**changes)
 
 
-def _train_one(arguments: dict[str, Any], seed: int, *, tensorboard: bool) -> None:
+def _train_one(arguments: dict[str, Any], *, tensorboard: bool) -> None:
     from iterant.training.logging import TensorBoardReporter
     from iterant.training.run import train as train_run
 
     with training_display(console()) as screen:
         reporter = TensorBoardReporter(screen) if tensorboard else screen
-        run = train_run(seed=seed, reporter=reporter, **arguments)
+        run = train_run(reporter=reporter, **arguments)
     if run.state == "finished":
         best = run.status.best.get("validation")
         text = "" if best is None else f"; best on validation: {percent(best)}"

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from iterant import registry
-from iterant.errors import RunError, UntrustedCode, UsageError, argument
+from iterant.errors import RunError, UsageError, argument
 from iterant.formatting import counted, seconds
 from iterant.io import RunFolder, code_version
 from iterant.io.checkpoint import NET
@@ -44,10 +44,10 @@ _MOST_THREADS = 1024
 def train(
     task: Task | str | None = None,
     *,
-    recipe: Recipe | str = "quick",
+    recipe: Recipe | str | None = None,
     net: str | type[nn.Module] | None = None,
     objective: str | UserObjective | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     out: str | Path | None = None,
     resume: str | Path | None = None,
     start: str | Path | None = None,
@@ -67,12 +67,12 @@ def train(
 
     Args:
         task: a task, its name or ``module:Class``; may be left out with ``resume``.
-        recipe: a recipe or its name.
+        recipe: a recipe or its name; by default ``quick``.
         net: the name of a network, ``module:Class`` or a class.
         objective: its name, a function of logits and targets as loss, or a class of your own.
-        seed: decides initial weights, order of problems and noise.
+        seed: decides initial weights, order of problems and noise; by default 0.
         out: a new folder; give either this or ``resume``.
-        resume: an existing run folder.
+        resume: an existing run folder; task, recipe, seed and a loss of your own stay the same.
         start: a run whose last weights and optimizer state the new run starts from.
         data: path of the task's problems; for a resumed run, if they were moved.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
@@ -94,7 +94,6 @@ def train(
         changes, objective = {**changes, "objective": objective}, None
     check_objective(objective)
     registry.allow([task, net])
-    check_seed(seed)
     clock = Clock(None if time_limit is None else seconds(time_limit))
     torch_device = registry.device(device)
     if torch_device.type == "cuda":
@@ -108,14 +107,15 @@ def train(
         source = None
         if resume is not None:
             source = RunFolder.open(path)
-            _check_resumable(source, task, changes | ({"start": start} if start else {}))
+            fixed = {"recipe": recipe, "seed": seed, "start": start, **changes}
+            _check_resumable(source, task, [name for name, x in fixed.items() if x is not None])
+            _check_same_objective(source, objective)
             if source.state == "finished":
                 for error in damaged_checkpoints(source).values():
                     raise error
                 reporter.note(f"{path} has finished already; nothing to do")
                 return source
             with registry.names_of_file(path, source.config, trust=trust):
-                objective = _stored_objective(source, objective)
                 task, recipe, network, config = _prepare_resumed(source, task, data, reporter)
             if torch_device.type == "cpu":
                 _use_threads(threads_of(source), reporter)
@@ -124,6 +124,7 @@ def train(
                 RunFolder.check_new(path)
             if trust and isinstance(recipe, Recipe):
                 registry.allow(recipe.net)
+            recipe, seed = recipe or "quick", check_seed(0 if seed is None else seed)
             task, recipe, network, config = _prepare_new(
                 task, recipe, changes, objective, seed, start, data
             )
@@ -201,45 +202,34 @@ def check_objective(objective: object) -> None:
 
 
 def _objective_name(objective: UserObjective) -> str:
-    """``module:name``; of an object that is called, such as nn.CrossEntropyLoss(), its class."""
+    """The name to record; of an object that is called, such as nn.CrossEntropyLoss(), its class."""
     named: Any = objective if hasattr(objective, "__qualname__") else type(objective)
-    return registry.name_of("user-defined objective", named)
+    return f"{named.__module__}:{named.__qualname__}"
 
 
-def _stored_objective(run: RunFolder, given: UserObjective | None) -> UserObjective | None:
-    """The user-defined objective of a run to resume: given again, or imported by its name."""
-    name, path = run.config.get("objective"), quoted(run.path)
-    if given is not None:
-        if (new := _objective_name(given)) != name:
-            before = name or "the objective of its recipe"
-            raise UsageError(f"{path} was trained with {before}, not with {new}; give the same")
-        return given
-    if name is None:
-        return None
-    lost = UsageError(
-        f"{path} was trained with {name}, which cannot be imported; resume it in Python and give "
-        "it again: objective="
-    )
-    if "<" in str(name):  # defined inside a function
-        raise lost
-    try:
-        found: UserObjective = registry.find("user-defined objective", name)
-    except UntrustedCode as error:
-        raise UntrustedCode(f"{error}, or give it again in Python: objective=") from error
-    except UsageError as error:
-        raise lost from error
-    return found
+def _check_same_objective(run: RunFolder, objective: UserObjective | None) -> None:
+    """Raise UsageError unless a resumed run is given its user-defined objective again.
 
-
-def _check_resumable(run: RunFolder, task: Task | str | None, changes: dict[str, Any]) -> None:
-    """Raise an error for changes of the recipe, and for a run of another task or program."""
-    config, path = run.config, run.path
-    if changes:
-        free = " and ".join(map(argument, ("time_limit", "device")))
+    The run folder has the name only, without the code.
+    """
+    before, path = run.config.get("objective"), quoted(run.path)
+    if before is not None and objective is None:
         raise UsageError(
-            f"a resumed run keeps its recipe; {', '.join(sorted(changes))} cannot change (only "
-            f"{free} can)"
+            f"{path} was trained with {before}, which is not in the folder; resume it in Python "
+            "and give it again: objective="
         )
+    now = None if objective is None else _objective_name(objective)
+    # Without the module: a script is __main__ at one time and imported at another.
+    if str(before).rpartition(":")[2] != str(now).rpartition(":")[2]:
+        before = before or "the objective of its recipe"
+        raise UsageError(f"{path} was trained with {before}, not with {now}; give the same")
+
+
+def _check_resumable(run: RunFolder, task: Task | str | None, fixed: list[str]) -> None:
+    """Raise an error for settings that cannot change, and for a run of another task or program."""
+    config, path = run.config, run.path
+    if fixed:
+        raise UsageError(f"a resumed run keeps its recipe and seed; leave out {', '.join(fixed)}")
     if not {"task", "recipe", "net", "seed"} <= config.keys():
         raise RunError(f"{path} is a run, but not of iterant train; it cannot be resumed")
     name = task if isinstance(task, str) or task is None else _task_name(task)

@@ -170,8 +170,8 @@ def test_weights_and_recipe_of_a_stranger(capsys: pytest.CaptureFixture[str]) ->
     with pytest.raises(UsageError, match="unknown objective"):
         iterant.train(resume="folder")
     change(objective="folder.layers:Loss")
-    with pytest.raises(UntrustedCode, match="'folder': the user-defined objective"):
-        iterant.train(resume="folder")
+    with pytest.raises(UsageError, match="give it again: objective="):
+        iterant.train(resume="folder", trust=True)
     assert not traced()
 
 

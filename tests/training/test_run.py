@@ -101,9 +101,10 @@ def test_bad_arguments_leave_no_folder(
     ("task", "changes", "error", "message"),
     [("mazes", {}, RunError, "is a run of prefix-sums, not of mazes"),
      (iterant.task("mazes"), {}, RunError, "is a run of prefix-sums, not of mazes"),
-     (None, {"rate": 1.0}, UsageError, "a resumed run keeps its recipe; rate cannot"),
-     (None, {"net": "ff"}, UsageError, "a resumed run keeps its recipe; net cannot"),
-     (None, {"start": "a"}, UsageError, "a resumed run keeps its recipe; start cannot")],
+     (None, {"rate": 1.0}, UsageError, "keeps its recipe and seed; leave out rate"),
+     (None, {"net": "ff"}, UsageError, "keeps its recipe and seed; leave out net"),
+     (None, {"start": "a"}, UsageError, "keeps its recipe and seed; leave out start"),
+     (None, {"recipe": "quick", "seed": 0}, UsageError, "leave out recipe, seed")],
 )  # fmt: skip
 def test_a_resumed_run_keeps_its_task_and_recipe(
     task: Any, changes: dict[str, Any], error: type[Exception], message: str
