@@ -111,7 +111,7 @@ def bench_train(options: TrainOptions, progress: Progress | None = None) -> Resu
     usual = usual.changed(precision="bf16") if device.type == "cuda" else usual
     recipe = _changed(usual, options, "width", "batch", "precision")
     network, _ = build_network(recipe, task.spec, seed)
-    batch = task.sample(recipe.batch, size=task.check_size(recipe.size), seed=seed)
+    batch = task.sample(recipe.batch_size, size=task.check_size(recipe.size), seed=seed)
     draws = [EvenRng(seed, step, of=steps) for step in range(steps)]
     pairs = [progressive_of(network, recipe).draw(rng) for rng in draws]  # n and k of every step
 
@@ -126,7 +126,7 @@ def bench_train(options: TrainOptions, progress: Progress | None = None) -> Resu
         }
 
     differs = [options.net] if options.net else []
-    for name, sign in {"width": "w", "batch": "b", "precision": ""}.items():
+    for name, sign in {"width": "w", "batch_size": "b", "precision": ""}.items():
         if getattr(recipe, name) != getattr(usual, name):
             differs.append(f"{sign}{getattr(recipe, name)}")
     conditions = machine()

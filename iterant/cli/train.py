@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -37,23 +37,22 @@ _DEFAULT = "quick"
 
 
 def recipe_fields() -> list[tuple[str, str, str]]:
-    """The section (the comment above it), name and help (the string below it) of all fields.
+    """The section, name and help of all fields of a recipe.
 
     >>> recipe_fields()[0]
     ('The recipe', 'name', 'name shown in lists of runs')
     """
-    fields, section = [], "The recipe"
-    pattern = r'^(?:    # (.+)\n)?    (\w+): .+\n    """((?s:.+?))"""'
-    for title, name, text in re.findall(pattern, inspect.getsource(Recipe), re.MULTILINE):
-        section, text = title or section, " ".join(text.split()).replace("None", "none")
-        fields.append((section, name, text[:1].lower() + text[1:]))
-    return fields
+    rows, section = [], ""
+    for field in fields(Recipe):
+        section = field.metadata["section"] or section
+        rows.append((section, field.name, field.metadata["help"]))
+    return rows
 
 
 def with_recipe_flags(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command with ``**changes`` a flag for every recipe field but the notes.
 
-    Only flags that are given reach the command: ``--clip none`` differs from no --clip.
+    Only flags that are given reach the command: ``--grad-clip none`` differs from no --grad-clip.
     """
     signature, types = inspect.signature(command), get_type_hints(Recipe)
     flags = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
@@ -193,7 +192,7 @@ def _train_one(arguments: dict[str, Any], *, tensorboard: bool) -> None:
         text = "" if best is None else f"; best on validation: {percent(best)}"
         echo(f"finished{text}, kept in {run.path}")
         return
-    echo(f"{run.status.reason or run.state} after update {run.status.step:,}; continue with:")
+    echo(f"{run.status.reason or run.state} after step {run.status.step:,}; continue with:")
     echo(f"  iterant train --resume {run.path}{_trust()}")
 
 
@@ -255,6 +254,6 @@ def _show_recipe(task: Task, recipe: Recipe, base: Recipe, *, as_json: bool) -> 
     echo()
     echo(f"network: {planned['network']['kind']}, {planned['parameters']:,} parameters")
     echo(f"problems: {planned['problems']:,} for training, {planned['held_out']:,} for validation")
-    echo(f"updates: {planned['updates_per_epoch']:,} per epoch, {planned['updates']:,} in total")
+    echo(f"steps: {planned['steps_per_epoch']:,} per epoch, {planned['steps']:,} in total")
     for note in recipe.notes:
         echo(f"note: {note}")

@@ -103,7 +103,7 @@ class RunFolder:
 
     def __repr__(self) -> str:
         status = self.status
-        progress = f"{status.step:,} of {counted(status.steps or status.step, 'update')}"
+        progress = f"{status.step:,} of {counted(status.steps or status.step, 'step')}"
         return f"RunFolder({quoted(self.path)}: {self.state}, {progress})"
 
     @staticmethod

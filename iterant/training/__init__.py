@@ -1,6 +1,6 @@
 """Training: recipes, objectives, the loop, checkpoints, several processes.
 
-recipe.py       recipes: everything that decides a run
+recipe.py       a recipe: everything that decides a run; recipes.py: the named ones
 run.py          train(): start and resume a run
 loop.py         a run from its first step to its last, with validation, and why it ends
 logging.py      where it reports its progress

@@ -44,9 +44,9 @@ class TrainingSet:
                     "(no method `mirrored`); leave it out"
                 )
             mirrored = task.mirrored
-        if recipe.places and task.spec.classes != 2:
+        if recipe.position_loss and task.spec.classes != 2:
             raise RecipeError(
-                f"places asks where class 1 is, and {name} has {task.spec.classes} classes; "
+                f"position_loss asks where class 1 is, and {name} has {task.spec.classes} classes; "
                 "leave it out"
             )
         count = validation + training
@@ -113,9 +113,9 @@ def split_sizes(task: Task, recipe: Recipe) -> tuple[int, int]:
     if recipe.count is None and isinstance(size, tuple):  # a range of stored problems
         count = min(count, size[1] - size[0])
     validation = round(count * recipe.validation)
-    if count - validation < recipe.batch:
+    if count - validation < recipe.batch_size:
         raise RecipeError(
-            f"a batch of {recipe.batch} does not fit the {count - validation} training problems of "
-            f"{task.spec.name}; choose a smaller batch or a larger count"
+            f"a batch of {recipe.batch_size} does not fit the {count - validation} training "
+            f"problems of {task.spec.name}; choose a smaller batch_size or a larger count"
         )
     return validation, count - validation

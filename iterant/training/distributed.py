@@ -45,7 +45,7 @@ class ProcessGroup:
         if batch % self.size:
             raise RecipeError(
                 f"a batch of {batch} cannot be shared equally by {self.size} processes; "
-                f"choose a batch that {self.size} divides"
+                f"choose a batch_size that {self.size} divides"
             )
 
     def shard(self, rows: Tensor) -> Tensor:

@@ -32,7 +32,7 @@ class Progress:
     epochs: int
     loss: float
     """Mean since the last report"""
-    rate: float
+    lr: float
     """Learning rate"""
     steps_per_second: float
     seconds_left: float
@@ -43,7 +43,7 @@ class Progress:
 
     def lines(self, *, is_over: bool = False) -> list[str]:
         """As text: position, loss and speed; accuracy; monitoring."""
-        parts = [f"epoch {self.epoch} of {self.epochs}", f"update {self.step:,} of {self.steps:,}"]
+        parts = [f"epoch {self.epoch} of {self.epochs}", f"step {self.step:,} of {self.steps:,}"]
         if math.isfinite(self.loss):
             parts.append(f"loss {self.loss:.4g}")
         if self.steps_per_second > 0:
@@ -131,8 +131,8 @@ class TensorBoardReporter(Reporter):
             for name in progress.fresh
         } or {
             "training/loss": progress.loss,
-            "training/rate": progress.rate,
-            "training/updates per second": progress.steps_per_second,
+            "training/lr": progress.lr,
+            "training/steps per second": progress.steps_per_second,
         }
         for name, value in values.items():
             if math.isfinite(value):  # tags may have letters, digits and _ / . - only

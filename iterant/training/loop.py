@@ -38,13 +38,13 @@ from iterant.tasks.protocol import Batch, Task
 from iterant.training.data import TrainingSet
 from iterant.training.logging import Progress, Reporter
 from iterant.training.optim import lr_factor
-from iterant.training.recipe import Recipe
+from iterant.training.recipe import Recipe, current_names
 from iterant.training.trainer import Trainer, build_network
 
 _LOGS_PER_EPOCH = 20
 _MIN_LOG_INTERVAL = 20
 """On a GPU, in steps: reading the loss waits for all queued work."""
-_TRIES = 3
+_ATTEMPTS = 3
 """Attempts of a run that ends below ``restart_below``, the first included."""
 _MIN_STEPS = 1000
 """Shorter runs are not restarted."""
@@ -79,8 +79,8 @@ class Loop:
         self.recipe, self.seed, self.trainer, self.problems = recipe, seed, trainer, problems
         self.folder, self.clock, self.reporter = folder, clock, reporter
         self.until_perfect = until_perfect
-        self.spec, self.processes, self.tries = task.spec, trainer.processes, 1
-        self.per_epoch = len(problems) // recipe.batch
+        self.spec, self.processes, self.attempt = task.spec, trainer.processes, 1
+        self.per_epoch = len(problems) // recipe.batch_size
         self.total = self.per_epoch * recipe.epochs
         least = _MIN_LOG_INTERVAL if trainer.device.type == "cuda" else 1
         self.log_interval = max(least, self.per_epoch // _LOGS_PER_EPOCH)
@@ -171,7 +171,7 @@ class Loop:
     def _reason_to_stop(self, signals: Signals) -> str | None:
         """The first reason to stop, the same in all processes."""
         # EMA weights keep improving after a perfect validation; others cannot.
-        until_perfect = self.until_perfect and self.recipe.average is None
+        until_perfect = self.until_perfect and self.recipe.ema_decay is None
         perfect = self.figures.get("validation") == 1.0
         if until_perfect and self.processes.any_process(perfect):
             return PERFECT
@@ -188,7 +188,7 @@ class Loop:
         self.losses.clear()
         progress = self._progress()
         self.reporter.show(progress)
-        self._log("train", loss=progress.loss, rate=progress.rate, updates_per_second=self.speed)
+        self._log("train", loss=progress.loss, lr=progress.lr, steps_per_second=self.speed)
 
     def _read_losses(self) -> None:
         """Fetch the losses from the device, averaged over processes, and check them."""
@@ -211,7 +211,7 @@ class Loop:
             epoch=self.step // self.per_epoch,
             epochs=self.recipe.epochs,
             loss=self.mean_loss,
-            rate=self.recipe.rate * factor,
+            lr=self.recipe.lr * factor,
             steps_per_second=self.speed,
             seconds_left=(self.total - self.step) / max(self.speed, 1e-9),
             figures=dict(self.figures),
@@ -225,12 +225,12 @@ class Loop:
         self._check_weights()
         if epoch % recipe.validate_every == 0 or final:
             fresh |= self._evaluate("validation", self.validator.validate)
-        if recipe.watch_every and (epoch % recipe.watch_every == 0 or final):
-            fresh |= self._evaluate("watch", self.validator.monitor)
+        if recipe.monitor_every and (epoch % recipe.monitor_every == 0 or final):
+            fresh |= self._evaluate("monitor", self.validator.monitor)
         self._keep_best(epoch, fresh)
         accuracy = fresh.get("validation", math.inf)
         low = final and self.processes.any_process(accuracy < recipe.restart_below)
-        if low and self.tries < _TRIES and self.total >= _MIN_STEPS:
+        if low and self.attempt < _ATTEMPTS and self.total >= _MIN_STEPS:
             self._restart(fresh)
             return
         if fresh:
@@ -243,20 +243,20 @@ class Loop:
         accuracy, threshold = fresh.get("validation", math.nan), self.recipe.restart_below
         self.reporter.note(
             f"validation accuracy {100 * accuracy:.2f} % at the end, below {100 * threshold:g} %: "
-            f"restarting with other weights, attempt {self.tries + 1} of {_TRIES}"
+            f"restarting with other weights, attempt {self.attempt + 1} of {_ATTEMPTS}"
         )
-        seed = StepRng(self.seed, self.tries).integer(0, 2**31 - 1, "weights")
+        seed = StepRng(self.seed, self.attempt).integer(0, 2**31 - 1, "weights")
         net, _ = build_network(self.recipe, self.spec, seed)
         objective = self.trainer.user_objective
         self.trainer = Trainer(net, self.recipe, self.trainer.device, self.processes, objective)
-        self.tries += 1
+        self.attempt += 1
         self.guard = LossGuard(forgiving=self.trainer.loss_scale is not None)
         self.device_losses, self.losses = [], []
         self.save()
         self.timed_from = (0, self.clock.elapsed)
         if self.folder is not None:
             self.folder.rewind_metrics(0)
-        self._log("again", **{"try": self.tries, "figures": fresh})
+        self._log("restart", attempt=self.attempt, figures=fresh)
 
     def _evaluate(self, kind: str, evaluate: Callable[[Any], Figures]) -> Figures:
         """Figures of the present (EMA) weights; only the first process evaluates."""
@@ -295,7 +295,7 @@ class Loop:
             averaged = self.trainer.evaluated_weights()
             self.folder.save("averaged", averaged, {"step": self.step})
         metadata = {
-            "step": self.step, "seed": self.seed, "tries": self.tries, "best": self.best,
+            "step": self.step, "seed": self.seed, "tries": self.attempt, "best": self.best,
             "figures": self.figures, "losses": self.losses,
             "first_loss": self.guard.first, "losses_above": self.guard.above,
         }  # fmt: skip
@@ -336,7 +336,7 @@ class Loop:
             return math.nan if value is None else value  # JSON has no NaN
 
         self.trainer.restore(tensors, metadata["step"])
-        self.best, self.tries = dict(metadata["best"]), metadata.get("tries", 1)
+        self.best, self.attempt = dict(metadata["best"]), metadata.get("tries", 1)
         self.figures = {name: number(value) for name, value in metadata["figures"].items()}
         self.losses = [number(value) for value in metadata["losses"]]
         self.guard.first = metadata["first_loss"]
@@ -358,7 +358,7 @@ def damaged_checkpoints(run: RunFolder, besides: str = "") -> dict[str, RunError
     status, recipe = run.status, run.config["recipe"]
     names = {*run.checkpoints(), *(["best"] if status.best else [])}
     if status.step:
-        has_ema = isinstance(recipe, dict) and recipe.get("average") is not None
+        has_ema = isinstance(recipe, dict) and current_names(recipe).get("ema_decay") is not None
         names |= {"last", "averaged"} if has_ema else {"last"}
     damaged = {}
     for name in sorted(names - {besides}):
@@ -384,7 +384,7 @@ class Validator:
         for size in self.task.spec.watch_sizes:
             with contextlib.suppress(TaskError):
                 batches[size_text(size)] = self.task.sample(
-                    recipe.watch_count, size=size, seed=recipe.data_seed + 1
+                    recipe.monitor_count, size=size, seed=recipe.data_seed + 1
                 )
         return batches
 
@@ -489,7 +489,7 @@ class LossGuard:
 
     ADVICE: ClassVar[str] = (
         "a run resumed from its last checkpoint would end here again: begin a new one with a lower "
-        "rate, with clip 1 or in precision fp32"
+        "lr, with grad_clip 1 or in precision fp32"
     )
 
     factor: float = 10.0

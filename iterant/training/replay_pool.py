@@ -1,6 +1,6 @@
 """The replay pool: training from states that are hundreds of iterations old.
 
-    >>> pool = ReplayPool(Recipe(objective="pool", pool_slots=4096, pool_fresh=0.3))
+    >>> pool = ReplayPool(Recipe(objective="pool", pool_slots=4096, pool_new_fraction=0.3))
 
 The pool's slots hold problems with their present states. An optimizer step draws a batch of slots,
 puts new problems into some of them, corrupts the states of others, runs k more iterations with
@@ -43,43 +43,43 @@ class ReplayPool(Objective):
         """One row per slot: inputs, targets, features, filled (False: the next iteration starts at
         the projection) and, with ``pool_until_solved``, solved (was the last answer right?)"""
         self._noise: Tensor | None = None
-        if recipe.pool_fresh == 0:
-            raise RecipeError("a pool with fresh = 0 never sees a new problem; try 0.3")
-        if recipe.batch > recipe.pool_slots:
+        if recipe.pool_new_fraction == 0:
+            raise RecipeError("pool_new_fraction = 0 never sees a new problem; try 0.3")
+        if recipe.batch_size > recipe.pool_slots:
             raise RecipeError(
-                f"a batch of {recipe.batch} does not fit a pool of {recipe.pool_slots} slots"
+                f"a batch of {recipe.batch_size} does not fit a pool of {recipe.pool_slots} slots"
             )
         if recipe.pool_shortest > self.longest:
             raise RecipeError(
-                "a pool's segment needs shortest <= longest, "
+                "a segment needs pool_shortest <= pool_longest, "
                 f"got {recipe.pool_shortest} and {self.longest}"
             )
 
     @property
     def new_problems(self) -> int:
-        """The share ``pool_fresh`` of the batch, at least one problem."""
-        return max(1, round(self.recipe.batch * self.recipe.pool_fresh))
+        """The share ``pool_new_fraction`` of the batch, at least one problem."""
+        return max(1, round(self.recipe.batch_size * self.recipe.pool_new_fraction))
 
     def run(self, unroll: Unroll, inputs: Tensor, targets: Tensor, rng: StepRng) -> Tensor:
         recipe, fresh = self.recipe, len(inputs)
         if not self.slots:
             self._create(unroll.net, inputs, targets)
         pool = self.slots
-        slots = torch.from_numpy(rng.choose(recipe.batch, recipe.pool_slots, "slots"))
+        slots = torch.from_numpy(rng.choose(recipe.batch_size, recipe.pool_slots, "slots"))
         rows = to_device(slots, inputs.device)  # (B,); new problems go into the first ones
         # Slots of new problems that do not stay get their previous content back afterwards.
-        temporary = rows[round(fresh * recipe.pool_stay) : fresh]
-        all_stay = recipe.pool_stay == 1
+        temporary = rows[round(fresh * recipe.pool_insert_fraction) : fresh]
+        all_stay = recipe.pool_insert_fraction == 1
         previous = {} if all_stay else {name: column[temporary] for name, column in pool.items()}
         self._insert(rows[:fresh], inputs, targets)
         features = self._corrupted(rows, rng)
         shard = self.processes.shard(rows)
         k = rng.integer(recipe.pool_shortest, self.longest, "stretch")
-        weights = (1 / k,) * k if recipe.pool_every else ()
+        weights = (1 / k,) * k if recipe.pool_all_losses else ()
         result = unroll.forward_backward(
             pool["inputs"][shard],
             pool["targets"][shard],
-            Segment(k, weights=weights, settle=recipe.pool_settle),
+            Segment(k, weights=weights, change_penalty=recipe.pool_change_penalty),
             state=State(self.processes.shard(features)),
             restart=~pool["filled"][shard],
             noise=self.processes.shard(self._step_noise(rows, rng)) if recipe.pool_noise else None,
@@ -111,7 +111,7 @@ class ReplayPool(Objective):
     def _insert(self, rows: Tensor, inputs: Tensor, targets: Tensor) -> None:
         """Put new problems into these slots, except into those that keep theirs."""
         # Problems that stay come first; those that start with the previous state come last.
-        restart = rows[: round(len(rows) * (1 - self.recipe.pool_swap))]
+        restart = rows[: round(len(rows) * (1 - self.recipe.pool_stale_fraction))]
         self.slots["filled"].index_fill_(0, restart, False)
         for name, new in (("inputs", inputs), ("targets", targets)):
             column = self.slots[name]
@@ -123,12 +123,12 @@ class ReplayPool(Objective):
     def _corrupted(self, rows: Tensor, rng: StepRng) -> Tensor:
         """(B, W, *S): the states of these slots, some of them corrupted."""
         features, recipe = self.slots["features"][rows], self.recipe
-        if not recipe.pool_damage:
+        if not recipe.pool_corrupt_fraction:
             return features
         generator, device = rng.generator("damage"), features.device
         # Everything is drawn for all rows, on the CPU: the same draws on every device.
         count = len(rows)
-        hit = torch.rand(count, generator=generator) < recipe.pool_damage
+        hit = torch.rand(count, generator=generator) < recipe.pool_corrupt_fraction
         kind = torch.randint(3, (count,), generator=generator).where(hit, -1)
         other = torch.randint(recipe.pool_slots, (count,), generator=generator)
         which_noise = torch.randint(_NOISES, (count,), generator=generator)

@@ -5,7 +5,7 @@
     >>> run = train("mazes", start="runs/m0", out="runs/m1", schedule="cosine")
 
 The last form starts a new run from the weights and optimizer state of another one: for example,
-decay the learning rate in a branch and continue the original run later at its constant rate.
+decay the learning rate in a branch and later continue the original run, where it is constant.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def train(
 ) -> RunFolder:
     """Train a network and return its run folder; ``changes`` override fields of the recipe.
 
-        >>> run = train("prefix-sums", epochs=1, count=100, batch=10, out="runs/tiny")
+        >>> run = train("prefix-sums", epochs=1, count=100, batch_size=10, out="runs/tiny")
         >>> run.state
         'finished'
 
@@ -136,7 +136,7 @@ def train(
                         f"{counted(threads, 'thread')}; OMP_NUM_THREADS sets another number"
                     )
         task = with_problems(task, recipe.problems)
-        processes.check(recipe.batch)
+        processes.check(recipe.batch_size)
         trainer = Trainer(network, recipe, torch_device, processes, objective)
         if start is not None:
             start_from(trainer, Path(start))
@@ -184,7 +184,7 @@ def _prepare_new(
         **({} if start is None else {"start": str(Path(start).resolve())}),
         **({} if objective is None else {"objective": _objective_name(objective)}),
         # EMA weights keep improving after validation accuracy reaches 100 %; others do not.
-        "prefer": "best" if recipe.average is None else "averaged",
+        "prefer": "best" if recipe.ema_decay is None else "averaged",
     }
     return task, recipe, net, config
 
@@ -343,15 +343,15 @@ def plan(task: Task, recipe: Recipe) -> dict[str, Any]:
     task = with_problems(task, recipe.problems)
     net, description = build_network(recipe, task.spec, seed=0)
     held_out, problems = split_sizes(task, recipe)
-    per_epoch = problems // recipe.batch
+    per_epoch = problems // recipe.batch_size
     return {
         "network": description,
         "parameters": parameter_count(net),
         "size": task.check_size(recipe.size),
         "problems": problems,
         "held_out": held_out,
-        "updates_per_epoch": per_epoch,
-        "updates": per_epoch * recipe.epochs,
+        "steps_per_epoch": per_epoch,
+        "steps": per_epoch * recipe.epochs,
     }
 
 

@@ -120,7 +120,7 @@ class Trainer:
         self.steps = 0
         """Optimizer steps done"""
         self.ema: dict[str, Tensor] | None = None
-        if recipe.average is not None:
+        if recipe.ema_decay is not None:
             named = self.module.named_parameters()
             self.ema = {name: weight.detach().clone() for name, weight in named}
         self._ema_weight = torch.ones((), device=device)
@@ -140,7 +140,7 @@ class Trainer:
         net = self.fast or self.compute
         user = self.user_objective
         loss = None if isinstance(user, type) else user
-        criterion = Criterion(self.recipe.smoothing, self.recipe.places, loss)
+        criterion = Criterion(self.recipe.label_smoothing, self.recipe.position_loss, loss)
         scale = None if self.loss_scale is None else self.loss_scale.scale
         if self.device.type == "cuda":
             return GraphUnroll(net, self.compute, criterion, scale)
@@ -154,14 +154,14 @@ class Trainer:
         if self.loss_scale is not None:
             self.loss_scale.finite_loss.copy_(loss.isfinite())
         for group in self.optimizer.param_groups:
-            lr = self.recipe.rate * group["lr_factor"] * lr_factor
+            lr = self.recipe.lr * group["lr_factor"] * lr_factor
             if isinstance(group["lr"], Tensor):  # a captured step reads it from there
                 group["lr"].fill_(lr)
             else:
                 group["lr"] = lr
         self.steps += 1
-        if self.recipe.average is not None:
-            decay = min(self.recipe.average, self.steps / (self.steps + _EMA_WARMUP))
+        if self.recipe.ema_decay is not None:
+            decay = min(self.recipe.ema_decay, self.steps / (self.steps + _EMA_WARMUP))
             self._ema_weight.fill_(1 - decay)
         self._apply()
         return loss
@@ -174,8 +174,8 @@ class Trainer:
         self.processes.average(gradients)
         if self.loss_scale is not None:
             self.loss_scale.unscale(gradients)
-        if self.recipe.clip is not None:
-            nn.utils.clip_grad_norm_(self.module.parameters(), self.recipe.clip, foreach=True)
+        if self.recipe.grad_clip is not None:
+            nn.utils.clip_grad_norm_(self.module.parameters(), self.recipe.grad_clip, foreach=True)
         self.optimizer.step()
         self._sync_copies()
         if self.ema is not None:

@@ -46,5 +46,5 @@ def test_every_number_of_the_paper_has_a_row() -> None:
 )
 def test_every_model_can_be_trained(model: Model) -> None:
     recipe = model.recipe
-    assert plan(task(model.task), recipe.changed(width=24))["updates"] > 0
+    assert plan(task(model.task), recipe.changed(width=24))["steps"] > 0
     assert model.alpha in (None, recipe.alpha)

@@ -31,8 +31,9 @@ from iterant.training.loop import PERFECT, Loop, Validator
 from iterant.training.run import recipe_for
 
 SMALL: dict[str, Any] = {
-    "width": 4, "head": (4,), "iterations": 3, "count": 40, "batch": 16, "size": 8, "epochs": 2,
-    "validate_every": 1, "watch_every": 0, "warmup": 0, "milestones": (), "average": None,
+    "width": 4, "head": (4,), "iterations": 3, "count": 40, "batch_size": 16, "size": 8,
+    "epochs": 2, "validate_every": 1, "monitor_every": 0, "warmup_epochs": 0, "milestones": (),
+    "ema_decay": None,
 }  # fmt: skip
 TINY, DEEP = "tiny-s0", "deep-s0"
 SUMS = iterant.task("prefix-sums")
@@ -205,7 +206,7 @@ def test_history_by_epoch() -> None:
 
 def test_tests_are_kept_if_a_study_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = iterant.train("prefix-sums", out=tmp_path / "run", seed=0, width=4, head=(4,), count=20,
-                        batch=5, epochs=1, device="cpu", watch_every=0)  # fmt: skip
+                        batch_size=5, epochs=1, device="cpu", monitor_every=0)  # fmt: skip
     model = replace(MODEL, tests=(SizeTest(8, 2, 3),),
                     studies=(StudySpec("clean"), StudySpec("swap", seeds=3)))  # fmt: skip
 

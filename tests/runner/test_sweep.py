@@ -246,7 +246,7 @@ def test_status_command(
     RunFolder.open(folder.run_path(first)).set_status("stopped", step=3)
     assert status_command(folder)[0].splitlines() == [
         "small: 0 of 2 done, 1 failed, 1 left",
-        f"  {first}: left, update 3 of 8",
+        f"  {first}: left, step 3 of 8",
         f"  {second}: failed: out of memory",
     ]
 
@@ -330,7 +330,7 @@ def test_a_time_limit_holds_for_all_seeds_together(tmp_path: Path) -> None:
     ("settings", "message"),
     [
         ({"seeds": [2, 2]}, "different seeds"),
-        ({"batch": 4000}, "batch of 4000"),
+        ({"batch_size": 4000}, "batch of 4000"),
         ({"out": None}, "either out"),
         ({"resume": "r"}, "either out"),
         ({"out": None, "resume": "nowhere"}, "no run nowhere-s0"),

@@ -17,9 +17,10 @@ from iterant.training.logging import Progress, Reporter
 from iterant.training.loop import Loop, Signals
 
 PROGRESSIVE: dict[str, Any] = {
-    "recipe": "paper", "width": 4, "head": (4,), "size": 8, "count": 50, "batch": 10, "epochs": 3,
-    "iterations": 3, "alpha": 0.5, "warmup": 2, "milestones": (2,), "watch_count": 4,
-    "watch_every": 2, "validate_every": 1, "checkpoint_every": 1, "average": 0.9,
+    "recipe": "paper", "width": 4, "head": (4,), "size": 8, "count": 50, "batch_size": 10,
+    "epochs": 3, "iterations": 3, "alpha": 0.5, "warmup_epochs": 2, "milestones": (2,),
+    "monitor_count": 4, "monitor_every": 2, "validate_every": 1, "checkpoint_every": 1,
+    "ema_decay": 0.9,
 }  # fmt: skip
 """Three epochs of four steps each."""
 
@@ -29,13 +30,13 @@ POOL: dict[str, Any] = {
 
 BEST: dict[str, Any] = {
     **POOL, "recipe": "best", "head": None, "hidden": 5, "pool_longest": 2,
-    "warmup_updates": 3,
+    "warmup_steps": 3,
 }  # fmt: skip
 """A local rule."""
 
 KINDS = {"progressive": PROGRESSIVE, "pool": POOL, "best": BEST}
 
-TIMES = ("seconds", "updates_per_second")
+TIMES = ("seconds", "steps_per_second")
 
 
 class Listener(Reporter):

@@ -39,7 +39,7 @@ def test_loss_over_positions_equals_the_formula(smoothing: float) -> None:
     batch = task.sample(3, size=(0, 50), seed=2)
     net, _ = build_network(Recipe(width=4), task.spec, seed=1)
     logits = torch.randn(3, 2, 8, 8, generator=torch.Generator().manual_seed(1))
-    ours = Criterion(smoothing, places=1.0)(net, logits, batch.inputs, batch.targets)
+    ours = Criterion(smoothing, position_loss=1.0)(net, logits, batch.inputs, batch.targets)
     total = 0.0
     for scores, wanted in zip(logits[:, 1].flatten(1), batch.targets.flatten(1), strict=True):
         probabilities = scores.exp() / scores.exp().sum()
@@ -48,7 +48,7 @@ def test_loss_over_positions_equals_the_formula(smoothing: float) -> None:
             total -= share * float(probability.log()) / 3
     assert float(ours) == pytest.approx(total, rel=1e-5)
     classes = Criterion(smoothing)(net, logits, batch.inputs, batch.targets)
-    both = Criterion(smoothing, places=0.25)(net, logits, batch.inputs, batch.targets)
+    both = Criterion(smoothing, position_loss=0.25)(net, logits, batch.inputs, batch.targets)
     torch.testing.assert_close(both, 0.75 * classes + 0.25 * ours)
 
 

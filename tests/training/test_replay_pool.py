@@ -60,9 +60,10 @@ class RecordingUnroll(Unroll):
 
 
 def small(**changes: Any) -> ReplayPool:
-    fields = {"slots": SLOTS, "fresh": 0.25, "damage": 0.5, "shortest": 2, "longest": 4, **changes}
+    fields = {"slots": SLOTS, "new_fraction": 0.25, "corrupt_fraction": 0.5, "shortest": 2,
+              "longest": 4, **changes}  # fmt: skip
     pool: dict[str, Any] = {f"pool_{name}": value for name, value in fields.items()}
-    return ReplayPool(Recipe(batch=BATCH, **pool))
+    return ReplayPool(Recipe(batch_size=BATCH, **pool))
 
 
 def pool_steps(
@@ -100,7 +101,8 @@ def test_slots_hold_new_problems_and_final_states() -> None:
 
 
 def test_new_problems_used_once_do_not_enter_the_pool() -> None:
-    for fresh, rows, before, call, after in pool_steps(small(fresh=0.5, stay=0.25), 8):
+    pool = small(new_fraction=0.5, insert_fraction=0.25)
+    for fresh, rows, before, call, after in pool_steps(pool, 8):
         assert torch.equal(call.inputs[:4], fresh.inputs)
         assert bool(call.restart[:4].all())
         for name, value in before.items():  # one of the four stays
@@ -111,8 +113,9 @@ def test_new_problems_used_once_do_not_enter_the_pool() -> None:
             assert torch.equal(after["features"][rows[4:]], call.end[4:])
 
 
-def test_swapped_problems_start_from_the_state_of_another() -> None:
-    pool, swapped = small(fresh=0.5, stay=0.25, swap=0.5, damage=0.0), 0
+def test_stale_problems_start_from_the_state_of_another() -> None:
+    fractions = {"new": 0.5, "insert": 0.25, "stale": 0.5, "corrupt": 0.0}
+    pool, swapped = small(**{f"{name}_fraction": x for name, x in fractions.items()}), 0
     for fresh, rows, before, call, _ in pool_steps(pool, 12):
         assert torch.equal(call.inputs[:4], fresh.inputs)
         assert bool(call.restart[:2].all())
@@ -158,7 +161,7 @@ def corruptions(pool: ReplayPool, count: int) -> tuple[Counter[str], list[Tensor
 
 
 def test_share_and_kinds_of_corruption() -> None:
-    kinds, noises = corruptions(small(damage=0.6), 260)
+    kinds, noises = corruptions(small(corrupt_fraction=0.6), 260)
     total = kinds.total()
     assert total > 1200
     # Another slot is the slot itself once in SLOTS times.
@@ -174,8 +177,8 @@ def test_share_and_kinds_of_corruption() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"fresh": 0.0}, "never sees a new problem"),
-        ({"shortest": 5, "longest": 4}, "shortest <= longest"),
+        ({"new_fraction": 0.0}, "never sees a new problem"),
+        ({"shortest": 5, "longest": 4}, "pool_shortest <= pool_longest"),
         ({"slots": 7}, "a batch of 8 does not fit a pool of 7 slots"),
     ],
 )
@@ -191,9 +194,10 @@ def test_k_is_uniform() -> None:
 
 
 @pytest.mark.parametrize("every", [False, True])
-@pytest.mark.parametrize("settle", [0.0, 0.7])
-def test_losses_and_gradients_equal_the_definition(every: bool, settle: float) -> None:
-    pool, unroll, net = small(every=every, settle=settle), RecordingUnroll(), NET
+@pytest.mark.parametrize("penalty", [0.0, 0.7])
+def test_losses_and_gradients_equal_the_definition(every: bool, penalty: float) -> None:
+    pool = small(all_losses=every, change_penalty=penalty)
+    unroll, net = RecordingUnroll(), NET
     mine = restated.parameters(getattr(unroll.net, "net", unroll.net))
     batch = iterant.task("prefix-sums").sample(2, size=5, seed=9)
     for number in range(4):
@@ -205,7 +209,7 @@ def test_losses_and_gradients_equal_the_definition(every: bool, settle: float) -
         ends = path[1:] if every else path[-1:]
         losses = [restated.loss_of(net, end, call.inputs, call.targets) for end in ends]
         changes = [(after - before).abs().mean() for before, after in pairwise(path)]
-        wanted = torch.stack(losses).mean() + settle * torch.stack(changes).mean()
+        wanted = torch.stack(losses).mean() + penalty * torch.stack(changes).mean()
         theirs = restated.gradients_of(wanted, restated.parameters(net))
         torch.testing.assert_close(call.loss, wanted.detach(), rtol=1e-12, atol=1e-12)
         restated.assert_same([w.grad for w in mine if w.grad is not None], theirs, 1e-12)

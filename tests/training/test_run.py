@@ -23,7 +23,7 @@ from iterant.training.run import threads_of
 @pytest.mark.parametrize("kind", ["progressive", "pool"])
 def test_start_loads_weights_and_optimizer_state(tmp_path: Path, kind: str) -> None:
     source = uninterrupted()[kind]
-    branch = begin(tmp_path / "b", kind, start=source.path, rate=1e-30, weight_decay=0.0, epochs=1)
+    branch = begin(tmp_path / "b", kind, start=source.path, lr=1e-30, weight_decay=0.0, epochs=1)
     theirs, _ = source.load("last")
     ours, about = branch.load("last")
     assert about["step"] == 4  # of its own
@@ -39,8 +39,8 @@ def test_start_drops_a_pool_of_another_size_and_begins_a_missing_ema(tmp_path: P
     pool = uninterrupted()["pool"].path
     branch = begin(tmp_path / "p", "pool", start=pool, pool_slots=11, epochs=1)
     assert len(branch.load("last")[0]["pool.filled"]) == 11
-    source = begin(tmp_path / "a", average=None, epochs=1)
-    branch = begin(tmp_path / "b", start=source.path, average=0.5, rate=1e-30, weight_decay=0.0,
+    source = begin(tmp_path / "a", ema_decay=None, epochs=1)
+    branch = begin(tmp_path / "b", start=source.path, ema_decay=0.5, lr=1e-30, weight_decay=0.0,
                    epochs=1)  # fmt: skip
     theirs, ours = source.load("last")[0], branch.load("last")[0]
     for name, weight in theirs.items():
@@ -65,7 +65,7 @@ def test_start_refuses_another_network_or_optimizer(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"batch": 41}, "a batch of 41 does not fit the 40 training problems"),
+        ({"batch_size": 41}, "a batch of 41 does not fit the 40 training problems"),
         ({"alpha": 2.0}, "alpha must be a number from 0 to 1"),
         ({"iterations": 0}, "iterations must be a whole number from 1"),
         ({"objective": "pool", "pool_slots": 5}, "does not fit a pool of 5 slots"),
@@ -101,7 +101,7 @@ def test_bad_arguments_leave_no_folder(
     ("task", "changes", "error", "message"),
     [("mazes", {}, RunError, "is a run of prefix-sums, not of mazes"),
      (iterant.task("mazes"), {}, RunError, "is a run of prefix-sums, not of mazes"),
-     (None, {"rate": 1.0}, UsageError, "keeps its recipe and seed; leave out rate"),
+     (None, {"lr": 1.0}, UsageError, "keeps its recipe and seed; leave out lr"),
      (None, {"net": "ff"}, UsageError, "keeps its recipe and seed; leave out net"),
      (None, {"start": "a"}, UsageError, "keeps its recipe and seed; leave out start"),
      (None, {"recipe": "quick", "seed": 0}, UsageError, "leave out recipe, seed")],
@@ -134,7 +134,7 @@ def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))  # no fewer than two, then
     before = torch.get_num_threads()
     torch.set_num_threads(2)
-    yield {"width": 16, "head": (8,), "size": 16, "count": 100, "batch": 20, "epochs": 2}
+    yield {"width": 16, "head": (8,), "size": 16, "count": 100, "batch_size": 20, "epochs": 2}
     torch.set_num_threads(before)
 
 

@@ -67,7 +67,7 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 
 @pytest.mark.parametrize("word", OPTIMIZERS)
 def test_optimizers_equal_torchs(word: str) -> None:
-    trainer = trainer_of(optimizer=word, rate=0.01, weight_decay=0.1, momentum=0.7)
+    trainer = trainer_of(optimizer=word, lr=0.01, weight_decay=0.1, momentum=0.7)
     trainer.objective = KnownGradients(trainer)
     theirs = [nn.Parameter(weight) for weight in weights_of(trainer)]
     optimizer = OPTIMIZERS[word](theirs)
@@ -79,7 +79,7 @@ def test_optimizers_equal_torchs(word: str) -> None:
     restated.assert_same(weights_of(trainer), [weight.detach() for weight in theirs], 1e-6)
 
 
-PLAIN_SGD: dict[str, Any] = {"optimizer": "sgd", "momentum": 0.0, "weight_decay": 0.0, "rate": 1.0}
+PLAIN_SGD: dict[str, Any] = {"optimizer": "sgd", "momentum": 0.0, "weight_decay": 0.0, "lr": 1.0}
 
 
 def moved(trainer: Trainer, factor: float = 1.0) -> list[Tensor]:
@@ -103,7 +103,7 @@ def test_throttle_scales_recurrent_parameters_only(variant: str) -> None:
 
 
 def test_clipping_bounds_the_norm_of_the_whole_gradient() -> None:
-    trainer = trainer_of(clip=0.5, **PLAIN_SGD)
+    trainer = trainer_of(grad_clip=0.5, **PLAIN_SGD)
     wanted = gradients(trainer, 0)
     norm = sum(float((gradient**2).sum()) for gradient in wanted) ** 0.5
     assert norm > 0.5
@@ -111,7 +111,7 @@ def test_clipping_bounds_the_norm_of_the_whole_gradient() -> None:
 
 
 def test_ema_follows_its_recurrence() -> None:
-    trainer = trainer_of(average=0.6)
+    trainer = trainer_of(ema_decay=0.6)
     trainer.objective = KnownGradients(trainer)
     wanted = weights_of(trainer)
     for number in range(20):
@@ -153,13 +153,12 @@ def test_pool_refuses_networks_of_fixed_depth() -> None:
         trainer_of(net="ff", objective="pool", pool_shortest=1)
 
 
+POOL: dict[str, Any] = {"objective": "pool", "batch_size": 20, "pool_slots": 24,
+                        "pool_shortest": 1, "ema_decay": 0.9}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {"objective": "pool", "batch": 20, "pool_slots": 24, "pool_shortest": 1, "average": 0.9},
-        {"optimizer": "muon", "throttle": True},
-        {"precision": "fp16"},
-    ],
+    "changes", [POOL, {"optimizer": "muon", "throttle": True}, {"precision": "fp16"}]
 )
 def test_a_restored_trainer_continues_bit_for_bit(changes: dict[str, Any]) -> None:
     first, second = trainer_of(**changes), trainer_of(**changes)

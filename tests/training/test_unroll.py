@@ -81,14 +81,14 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "alpha 1": {"alpha": 1.0},
     "n = 0": {"objective": "progressive-n0", "alpha": 0.5},
     "run-time weighted": {"objective": "run-time-weighted", "iterations": 5},
-    "pool": {"objective": "pool", "pool_slots": 8, "pool_fresh": 0.5, "pool_damage": 0.5,
-             "pool_shortest": 2, "pool_longest": 5},
+    "pool": {"objective": "pool", "pool_slots": 8, "pool_new_fraction": 0.5,
+             "pool_corrupt_fraction": 0.5, "pool_shortest": 2, "pool_longest": 5},
 }  # fmt: skip
 
 
 def losses_and_gradients(unroll: Unroll, net: nn.Module, name: str, batch: Batch) -> Tensor:
     """(steps, 1 + parameters): the loss and all gradients of several steps."""
-    objective = build_objective(Recipe(**{"batch": 4, "iterations": 6, **OBJECTIVES[name]}))
+    objective = build_objective(Recipe(**{"batch_size": 4, "iterations": 6, **OBJECTIVES[name]}))
     seen = []
     for number in range(8):
         nn.Module.zero_grad(net, set_to_none=False)

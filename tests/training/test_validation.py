@@ -46,7 +46,7 @@ def test_best_last_and_averaged_checkpoints(
         original(loop, epoch, fresh)
 
     monkeypatch.setattr(Loop, "_keep_best", keep)
-    run = begin(tmp_path / "run", epochs=5, watch_every=1)
+    run = begin(tmp_path / "run", epochs=5, monitor_every=1)
     assert run.checkpoints() == ["averaged", "best", "last"]
     tensors, about = run.load("best")
     assert about == {"validation": 0.7, "epoch": 2, "step": 8}  # the earlier of equals
@@ -62,11 +62,11 @@ def test_best_last_and_averaged_checkpoints(
 def test_monitoring_is_logged_and_marked() -> None:
     records = [r for r in metrics(uninterrupted()["progressive"]) if "figures" in r]
     assert [(r["kind"], r["epoch"]) for r in records] == [
-        ("validation", 1.0), ("validation", 2.0), ("watch", 2.0),
-        ("validation", 3.0), ("watch", 3.0),
+        ("validation", 1.0), ("validation", 2.0), ("monitor", 2.0),
+        ("validation", 3.0), ("monitor", 3.0),
     ]  # fmt: skip
     for record in records:
-        assert record["monitoring"] == (record["kind"] == "watch")
+        assert record["monitoring"] == (record["kind"] == "monitor")
     wanted = {f"{size} {what}" for size in (48, 64) for what in ("at 2m", "at 4m", "change")}
     # More iterations than m cost more than validation, which every epoch has.
     assert records[2]["figures"].keys() == {"validation at 2m", *wanted}
@@ -87,7 +87,7 @@ def test_nan_in_monitoring_does_not_stop_a_run(
 def test_missing_sizes_are_skipped() -> None:
     sums = iterant.task("prefix-sums")
     net = iterant.load("prefix-sums")
-    recipe = Recipe(iterations=2, watch_count=3)
+    recipe = Recipe(iterations=2, monitor_count=3)
 
     class Smaller(PrefixSums):
         def check_size(self, size: Size | None) -> int:
@@ -102,7 +102,7 @@ def test_missing_sizes_are_skipped() -> None:
 def test_networks_of_fixed_depth_are_evaluated_at_m() -> None:
     sums = iterant.task("prefix-sums")
     shape = {"dims": 1, "channels": 1, "width": 4, "depth": 3}
-    validator = Validator(sums, Recipe(iterations=3, watch_count=3), sums.sample(4))
+    validator = Validator(sums, Recipe(iterations=3, monitor_count=3), sums.sample(4))
     deep = build("feed-forward", shape, seed=0)
     assert validator.validate(deep).keys() == {"validation"}
     assert validator.monitor(deep).keys() == {"48 at m", "64 at m"}
@@ -110,7 +110,7 @@ def test_networks_of_fixed_depth_are_evaluated_at_m() -> None:
 
 def test_without_held_out_problems_there_is_no_validation() -> None:
     sums = iterant.task("prefix-sums")
-    validator = Validator(sums, Recipe(iterations=2, watch_count=3), sums.sample(4)[:0])
+    validator = Validator(sums, Recipe(iterations=2, monitor_count=3), sums.sample(4)[:0])
     net = iterant.load("prefix-sums")
     assert validator.validate(net) == {}
     assert "validation at 2m" not in validator.monitor(net)
@@ -139,7 +139,7 @@ def test_a_failed_run_restarts_with_other_weights(
     assert (about["tries"], about["step"]) == (2, 12)
     assert run.status.best == {"validation": 0.9, "epoch": 3, "step": 12}
     first, *others = metrics(run)
-    assert (first["kind"], first["try"], first["figures"]["validation"]) == ("again", 2, 0.2)
+    assert (first["kind"], first["attempt"], first["figures"]["validation"]) == ("restart", 2, 0.2)
     assert [record["step"] for record in others if record["kind"] == "train"] == [*range(1, 13)]
     set_figures(monkeypatch, [0.9])
     straight, metadata = begin(tmp_path / "straight", **RESTARTING).load("last")
