@@ -13,9 +13,9 @@ import torch
 
 import iterant
 from iterant.nets import Net
+from iterant.nets.from_recipe import build_network
 from iterant.training.recipe import recipe
 from iterant.training.run import threads_for
-from iterant.training.trainer import build_network
 
 VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OMP_WAIT_POLICY", "GOMP_SPINCOUNT",
              "KMP_BLOCKTIME")  # fmt: skip
@@ -56,7 +56,7 @@ def eight_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def network(task: str, net: str) -> Net:
-    return build_network(recipe("quick", task, net), iterant.task(task).spec, 0)[0]
+    return build_network(recipe("quick", task, net).described(), iterant.task(task).spec, 0)[0]
 
 
 @pytest.mark.usefixtures("eight_threads")

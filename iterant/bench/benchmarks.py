@@ -27,6 +27,7 @@ from iterant.errors import UsageError
 from iterant.evaluation import budget_of, evaluate_batch
 from iterant.halting import StableAnswer
 from iterant.nets import DeepThinking, FeedForward, parameter_count
+from iterant.nets.from_recipe import build_network
 from iterant.nets.protocol import Net, depth_of, readout_of
 from iterant.solving import budget_for, check_fits, solve
 from iterant.tasks.protocol import Problem, Size, Task
@@ -34,7 +35,7 @@ from iterant.tasks.user import task as named_task
 from iterant.training.optim import lr_factor
 from iterant.training.recipe import Recipe
 from iterant.training.recipe import recipe as named_recipe
-from iterant.training.trainer import Trainer, build_network
+from iterant.training.trainer import Trainer
 from iterant.zoo import load
 
 Result = tuple[str, dict[str, Any]]
@@ -110,13 +111,13 @@ def bench_train(options: TrainOptions, progress: Progress | None = None) -> Resu
     usual = named_recipe(options.recipe, task.spec.name, options.net)
     usual = usual.changed(precision="bf16") if device.type == "cuda" else usual
     recipe = _changed(usual, options, "width", "batch", "precision")
-    network, _ = build_network(recipe, task.spec, seed)
+    network, _ = build_network(recipe.described(), task.spec, seed)
     batch = task.sample(recipe.batch_size, size=task.check_size(recipe.size), seed=seed)
     draws = [EvenRng(seed, step, of=steps) for step in range(steps)]
     pairs = [progressive_of(network, recipe).draw(rng) for rng in draws]  # n and k of every step
 
     def prepare() -> Sides:
-        net, _ = build_network(recipe, task.spec, seed)
+        net, _ = build_network(recipe.described(), task.spec, seed)
         plain = PlainStep(net, recipe, device)  # copies the network, so it comes first
         ours, factor = Trainer(net, recipe, device), lr_factor(recipe, 0, _EPOCH)
         inputs, targets = batch.inputs.to(device), batch.targets.to(device)
@@ -186,7 +187,7 @@ def bench_evaluate(options: EvaluateOptions, progress: Progress | None = None) -
         net = load(options.run)
     else:
         recipe = _changed(named_recipe("paper", task.spec.name, options.net), options, "width")
-        net, _ = build_network(recipe, task.spec, options.seed)
+        net, _ = build_network(recipe.described(), task.spec, options.seed)
     if not isinstance(net, DeepThinking | FeedForward):
         raise UsageError(
             f"there is no plain way for a {type(net).__name__}; give a run of dt, dt-recall, "

@@ -32,6 +32,7 @@ from iterant.evaluation import Curve
 from iterant.formatting import counted, duration, percent, seconds, size_text
 from iterant.io import RunFolder, write_atomic, write_result
 from iterant.io.files import PathLike, check_writable_folder, lock_holder, make_folder
+from iterant.nets.from_recipe import build_network
 from iterant.runner import slurm
 from iterant.runner.folder import STOP, SweepFolder, SweepStatus, status
 from iterant.runner.plan import Plan, PlannedRun, parse_seeds, read_plan
@@ -39,7 +40,7 @@ from iterant.runner.slurm import Cluster
 from iterant.runner.worker import Launch, Say, capacity, run_local
 from iterant.tasks.protocol import Task
 from iterant.threads import number_is_chosen
-from iterant.training.loop import Signals
+from iterant.training.interrupts import Signals
 from iterant.training.recipe import RECIPES, Recipe
 from iterant.training.recipe import recipe as named_recipe
 from iterant.training.run import (
@@ -50,7 +51,6 @@ from iterant.training.run import (
     threads_of,
 )
 from iterant.training.run import plan as check_recipe
-from iterant.training.trainer import build_network
 
 _MOST_CURVES = 12
 """Curves in one picture, at most."""
@@ -202,7 +202,7 @@ def train_seeds(
     plan = Plan(base.name, runs, data=None if data is None else str(data), options=options or {},
                 beside=True)  # fmt: skip
     # A run equals one of `iterant train` bit for bit only with as many threads.
-    threads = threads or threads_for(build_network(full_recipe, task_object.spec, 0)[0])
+    threads = threads or threads_for(build_network(full_recipe.described(), task_object.spec, 0)[0])
     launch = Launch(threads=threads, device=device)
     if at_once is None:
         at_once = _RUNS_PER_GPU if registry.device(device).type == "cuda" else 1

@@ -36,8 +36,8 @@ from iterant.io.files import make_folder, one_line_errors, open_to_append, open_
 from iterant.runner.folder import ATTEMPTS, LOG, Failures, SweepFolder
 from iterant.runner.plan import PlannedRun
 from iterant.tasks.protocol import Task
+from iterant.training.interrupts import Clock, Signals
 from iterant.training.logging import Reporter, TensorBoardReporter
-from iterant.training.loop import Clock, Signals
 from iterant.training.run import recipe_for, train
 from iterant.zoo.loading import load
 

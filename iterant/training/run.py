@@ -24,18 +24,20 @@ from iterant.io.checkpoint import NET
 from iterant.io.files import quoted
 from iterant.nets import Net, build, parameter_count
 from iterant.nets.fast.sparse_training import can_unroll_messages
+from iterant.nets.from_recipe import build_network
 from iterant.nets.protocol import shape_faults
 from iterant.rng import check_seed
 from iterant.tasks.protocol import Task, with_problems
 from iterant.threads import free_cores, is_busy, number_is_chosen, waiting_is_chosen
 from iterant.training.data import TrainingSet, split_sizes
 from iterant.training.distributed import ProcessGroup
+from iterant.training.interrupts import Clock
 from iterant.training.logging import Reporter, default_reporter
-from iterant.training.loop import Clock, Loop, damaged_checkpoints
+from iterant.training.loop import Loop, damaged_checkpoints
 from iterant.training.objectives import Objective, UserObjective
 from iterant.training.recipe import RECIPES, Recipe, label_changes, recipe_from_json
 from iterant.training.recipe import recipe as named_recipe
-from iterant.training.trainer import Trainer, build_network
+from iterant.training.trainer import Trainer
 
 _MOST_THREADS = 1024
 """A larger number in a file is not believed."""
@@ -173,7 +175,7 @@ def _prepare_new(
     recipe = label_changes(recipe_for(task, recipe, **changes), task.spec.name)
     if objective is not None and recipe.name in RECIPES:
         recipe = recipe.changed(name=f"{recipe.name}, changed")
-    net, description = build_network(recipe, task.spec, seed)
+    net, description = build_network(recipe.described(), task.spec, seed)
     path = getattr(task, "data", None)
     config = {
         "task": name,
@@ -341,7 +343,7 @@ def plan(task: Task, recipe: Recipe) -> dict[str, Any]:
     Raises the errors that the run would raise.
     """
     task = with_problems(task, recipe.problems)
-    net, description = build_network(recipe, task.spec, seed=0)
+    net, description = build_network(recipe.described(), task.spec, seed=0)
     held_out, problems = split_sizes(task, recipe)
     per_epoch = problems // recipe.batch_size
     return {

@@ -1,6 +1,5 @@
-"""A recipe's network, and one optimizer step: gradients, optimizer, loss scale and EMA.
+"""One optimizer step: gradients, optimizer, loss scale and EMA.
 
-    >>> net, description = build_network(recipe, task.spec, seed=0)
     >>> trainer = Trainer(net, recipe, device)
     >>> loss = trainer.step(inputs, targets, StepRng(seed=0, step=0), lr_factor=1.0)
 
@@ -13,20 +12,17 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from iterant import registry
-from iterant.errors import RecipeError, UnknownName, argument
-from iterant.nets import PAPER_KINDS, VARIANTS, Net, build, variant_config
+from iterant.errors import RecipeError, argument
 from iterant.nets.fast import trainable_form
 from iterant.nets.fast.sparse_training import can_unroll_messages
-from iterant.nets.protocol import check_user_net, depth_of
+from iterant.nets.protocol import Net, depth_of
 from iterant.rng import StepRng
-from iterant.tasks.protocol import TaskSpec
 from iterant.training.cuda_graphs import CapturedCall, GraphUnroll
 from iterant.training.distributed import ALONE, ProcessGroup
 from iterant.training.objectives import (
@@ -41,37 +37,6 @@ from iterant.training.recipe import Recipe
 
 _EMA_WARMUP = 10
 """After t steps the decay of the EMA is at most t / (t + 10)."""
-
-
-def build_network(recipe: Recipe, spec: TaskSpec, seed: int) -> tuple[Net, dict[str, Any]]:
-    """A new network for a task, and the kind and configuration that build it again."""
-    shape: dict[str, Any] = {"dims": spec.dims, "channels": spec.channels}
-    if ":" in recipe.net:
-        if spec.classes != 2:  # user-defined networks without the argument have two classes
-            shape["classes"] = spec.classes
-        net = build(recipe.net, shape, seed=seed)
-        check_user_net(net, recipe.net, **shape)
-        return net, {"kind": recipe.net, "config": shape}
-    shape |= {"classes": spec.classes, "readout": spec.readout}
-    others = [kind for kind in registry.known("net") if kind not in PAPER_KINDS]
-    if recipe.net in VARIANTS:
-        config: Any = variant_config(
-            recipe.net, spec.name, **shape, width=recipe.width, head=recipe.head,
-            group_norm=recipe.group_norm, bounded=recipe.bounded, depth=recipe.iterations,
-        )  # fmt: skip
-    elif recipe.net in others:
-        # Every field of its configuration that a recipe has too; None leaves the default.
-        config_class = registry.find("net", recipe.net).Config
-        values = {**recipe.described(), **shape, "stem": spec.square}
-        names = {field.name for field in fields(config_class)}
-        config = config_class(
-            **{name: x for name, x in values.items() if name in names and x is not None}
-        )
-    else:
-        message = registry.unknown_name("network", recipe.net, (*VARIANTS, *others))
-        raise UnknownName(f"{message}; or module:Class")
-    description = {"kind": config.kind, "config": config.described()}
-    return build(**description, seed=seed), description
 
 
 class Trainer:

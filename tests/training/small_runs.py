@@ -13,8 +13,9 @@ import torch
 
 from iterant.io import RunFolder
 from iterant.training import train
+from iterant.training.interrupts import Signals
 from iterant.training.logging import Progress, Reporter
-from iterant.training.loop import Loop, Signals
+from iterant.training.loop import Loop
 
 PROGRESSIVE: dict[str, Any] = {
     "recipe": "paper", "width": 4, "head": (4,), "size": 8, "count": 50, "batch_size": 10,

@@ -15,10 +15,11 @@ from torch import Tensor, nn
 import iterant
 from iterant import registry
 from iterant.nets import VARIANTS
+from iterant.nets.from_recipe import build_network
 from iterant.rng import StepRng
 from iterant.training.optim import Muon, build_optimizer, lr_factor, orthogonal
 from iterant.training.recipe import Recipe, recipe
-from iterant.training.trainer import Trainer, build_network
+from iterant.training.trainer import Trainer
 
 CPU = torch.device("cpu")
 
@@ -57,7 +58,7 @@ def test_muon_is_adamw_for_other_parameters() -> None:
 def test_muon_orthogonalises_recurrent_kernels_only(net: str) -> None:
     task = iterant.task("mazes")
     chosen = Recipe(net=net, width=4, head=(4,), iterations=2, optimizer="muon")
-    trainer = Trainer(build_network(chosen, task.spec, seed=1)[0], chosen, CPU)
+    trainer = Trainer(build_network(chosen.described(), task.spec, seed=1)[0], chosen, CPU)
     batch = task.sample(2, size=5)
     trainer.step(batch.inputs, batch.targets, StepRng(0, 0), 1.0)
     kept = {id(weight): set(state) for weight, state in trainer.optimizer.state.items()}
@@ -123,7 +124,7 @@ def test_learning_rate_equals_the_authors_log() -> None:
     assert (chosen.epochs, chosen.warmup_epochs, chosen.lr) == (
         config["epochs"], config["warmup_period"], config["lr"],
     )  # fmt: skip
-    net, _ = build_network(chosen, task.spec, seed=0)
+    net, _ = build_network(chosen.described(), task.spec, seed=0)
     assert isinstance(net, torch.nn.Module)
     first, recurrent = build_optimizer(chosen, net).param_groups
     logged = LOG["learning rate logged after each epoch"]

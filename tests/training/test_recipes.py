@@ -14,10 +14,10 @@ from small_runs import KINDS, uninterrupted
 import iterant
 from iterant.errors import RecipeError, UsageError
 from iterant.io import RunFolder
+from iterant.nets.from_recipe import build_network
 from iterant.training import RECIPES, Recipe, recipe
 from iterant.training.recipe import OLD_NAMES, label_changes, recipe_from_file, recipe_from_json
 from iterant.training.run import plan
-from iterant.training.trainer import build_network
 
 
 def test_fields_of_every_type_can_be_changed_by_a_file(tmp_path: Path) -> None:
@@ -151,7 +151,9 @@ def test_recipes_round_trip_through_json(word: str, problem: str, net: str) -> N
 @pytest.mark.parametrize(("problem", "width"), [("prefix-sums", 400), ("mazes", 128)])
 def test_another_network_by_the_best_recipe_has_the_papers_width(problem: str, width: int) -> None:
     assert recipe("best", problem, "local-rule") == recipe("best", problem)
-    _, about = build_network(recipe("best", problem, "dt-recall"), iterant.task(problem).spec, 0)
+    _, about = build_network(
+        recipe("best", problem, "dt-recall").described(), iterant.task(problem).spec, 0
+    )
     assert about["config"]["width"] == width
 
 

@@ -13,11 +13,12 @@ from torch import Tensor, nn
 
 import iterant
 from iterant.errors import RecipeError
+from iterant.nets.from_recipe import build_network
 from iterant.rng import StepRng
 from iterant.training.objectives import Objective, Unroll
 from iterant.training.optim import LossScale
 from iterant.training.recipe import Recipe
-from iterant.training.trainer import Trainer, build_network
+from iterant.training.trainer import Trainer
 
 CPU = torch.device("cpu")
 SMALL: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 3, "objective": "progressive"}
@@ -25,7 +26,7 @@ SMALL: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 3, "objective":
 
 def trainer_of(problem: str = "prefix-sums", **changes: Any) -> Trainer:
     chosen = Recipe(**{**SMALL, **changes})
-    net, _ = build_network(chosen, iterant.task(problem).spec, seed=1)
+    net, _ = build_network(chosen.described(), iterant.task(problem).spec, seed=1)
     return Trainer(net, chosen, CPU)
 
 

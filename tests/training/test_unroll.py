@@ -18,6 +18,7 @@ import iterant
 from iterant.engine import State
 from iterant.nets import LocalRule, build
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
+from iterant.nets.from_recipe import build_network
 from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch
 from iterant.training import cuda_graphs as captured
@@ -25,7 +26,7 @@ from iterant.training.cuda_graphs import GraphUnroll
 from iterant.training.objectives import Criterion, Segment, StepResult, Unroll, build_objective
 from iterant.training.recipe import Recipe
 from iterant.training.recipe import recipe as named_recipe
-from iterant.training.trainer import Trainer, build_network
+from iterant.training.trainer import Trainer
 
 
 class FakeGraph:
@@ -207,5 +208,5 @@ def test_cells_at_the_edge_cover_fewer_pixels() -> None:
 @pytest.mark.parametrize(("word", "sparse"), [("mazes", True), ("prefix-sums", False)])
 def test_which_best_recipes_train_on_messages_alone(word: str, sparse: bool) -> None:
     recipe, spec = named_recipe("best", word), iterant.task(word).spec
-    net, _ = build_network(recipe, spec, 3)
+    net, _ = build_network(recipe.described(), spec, 3)
     assert Trainer(net, recipe, torch.device("cpu")).unroll.sparse is sparse
