@@ -36,7 +36,7 @@ class Clock:
         return time.monotonic() - self._start
 
     def record(self, duration: float) -> None:
-        """Record how long uninterruptible work took, such as the end of an epoch."""
+        """Record the time between two readings of `over`, in which the run cannot stop."""
         self._longest = max(self._longest, duration)
 
     @property

@@ -42,6 +42,8 @@ from iterant.training.trainer import Trainer
 _LOGS_PER_EPOCH = 20
 _MIN_LOG_INTERVAL = 20
 """On a GPU, in steps: reading the loss waits for all queued work."""
+_CHECK_INTERVAL = 10
+"""Steps after which several processes agree whether to stop, which waits for all queued work."""
 _ATTEMPTS = 3
 """Attempts of a run that ends below ``restart_below``, the first included."""
 _MIN_STEPS = 1000
@@ -134,8 +136,14 @@ class Loop:
     def _steps(self, signals: Signals) -> str | None:
         """Train to the last step or the first reason to stop; returns the reason."""
         self.timed_from = (self.step, self.clock.elapsed)
+        checked = self.clock.elapsed
         while self.step < self.total:
-            reason = self._reason_to_stop(signals)
+            in_epoch = self.step % self.per_epoch
+            reason = None
+            if self.processes.size == 1 or in_epoch % _CHECK_INTERVAL == 0:
+                self.clock.record(self.clock.elapsed - checked)
+                checked = self.clock.elapsed
+                reason = self._reason_to_stop(signals)
             if reason is not None:
                 if reason == AT_LIMIT:
                     self.reporter.note(
@@ -145,13 +153,11 @@ class Loop:
                     )
                 self.save()
                 return reason
-            start, in_epoch = self.clock.elapsed, (self.step + 1) % self.per_epoch
             self._step()
-            if in_epoch % self.log_interval == 0:
+            if (in_epoch + 1) % self.per_epoch % self.log_interval == 0:
                 self._log_losses()
-            if in_epoch == 0:
+            if in_epoch + 1 == self.per_epoch:
                 self._end_of_epoch(self.step // self.per_epoch)
-            self.clock.record(self.clock.elapsed - start)
         return None
 
     def _step(self) -> None:
@@ -165,12 +171,10 @@ class Loop:
         """The first reason to stop, the same in all processes."""
         # EMA weights keep improving after a perfect validation; others cannot.
         until_perfect = self.until_perfect and self.recipe.ema_decay is None
-        perfect = self.figures.get("validation") == 1.0
-        if until_perfect and self.processes.any_process(perfect):
-            return PERFECT
-        if self.processes.any_process(signals.raised is not None):
-            return f"stopped by {signals.raised or 'another process'}"
-        return AT_LIMIT if self.processes.any_process(self.clock.over) else None
+        perfect = until_perfect and self.figures.get("validation") == 1.0
+        number = 3 if perfect else 2 if signals.raised else 1 if self.clock.over else 0
+        reasons = (None, AT_LIMIT, f"stopped by {signals.raised or 'another process'}", PERFECT)
+        return reasons[self.processes.maximum(number)]
 
     def _log_losses(self) -> None:
         """Log and show the mean loss since the last time."""
@@ -222,7 +226,7 @@ class Loop:
             fresh |= self._evaluate("monitor", self.validator.monitor)
         self._keep_best(epoch, fresh)
         accuracy = fresh.get("validation", math.inf)
-        low = final and self.processes.any_process(accuracy < recipe.restart_below)
+        low = final and self.processes.maximum(accuracy < recipe.restart_below)
         if low and self.attempt < _ATTEMPTS and self.total >= _MIN_STEPS:
             self._restart(fresh)
             return

@@ -114,7 +114,10 @@ class Muon(torch.optim.Optimizer):
         """Nesterov momentum, orthogonalised; kernels of one shape are batched."""
         by_shape: dict[torch.Size, dict[Tensor, Tensor]] = {}
         for weight, gradient in gradients.items():
-            first = self.state[weight].setdefault("first", torch.zeros_like(weight))
+            state = self.state[weight]
+            if not state:
+                state["first"] = torch.zeros_like(weight)
+            first = state["first"]
             first.mul_(group["momentum"]).add_(gradient)
             # (outputs, inputs × positions)
             momentum = (gradient + group["momentum"] * first).flatten(1)

@@ -151,7 +151,7 @@ def train(
             reporter=reporter, until_perfect=until_perfect,
         )  # fmt: skip
         loop.run(source)
-        processes.any_process(False)  # wait until the first process has written the end
+        processes.maximum(0)  # wait until the first process has written the end
     except BaseException:
         processes.leave()
         raise
