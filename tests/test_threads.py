@@ -1,4 +1,4 @@
-"""How threads wait and how many there are, by the load of the machine at the start."""
+"""How threads wait, by the load of the machine at the start, and how many there are."""
 
 from __future__ import annotations
 
@@ -64,10 +64,7 @@ def network(task: str, net: str) -> Net:
     ("net", "load", "environment", "threads"),
     [
         ("dt-recall", 0.5, {}, 8),
-        ("dt-recall", 5.2, {}, 3),
-        ("dt-recall", 30.0, {}, 1),
-        ("dt-recall", 5.2, {"OMP_WAIT_POLICY": "PASSIVE"}, 8),  # the same weights as when idle
-        ("dt-recall", 5.2, {"OMP_NUM_THREADS": "8"}, 8),
+        ("dt-recall", 30.0, {}, 8),  # the same weights as when idle
         ("local-rule", 0.5, {}, 1),
         ("local-rule", 0.5, {"MKL_NUM_THREADS": "8"}, 8),
     ],

@@ -28,7 +28,7 @@ from iterant.nets.from_recipe import build_network
 from iterant.nets.protocol import shape_faults
 from iterant.rng import check_seed
 from iterant.tasks.protocol import Task, with_problems
-from iterant.threads import free_cores, is_busy, number_is_chosen, waiting_is_chosen
+from iterant.threads import number_is_chosen, spins_on_busy_cores
 from iterant.training.data import TrainingSet, split_sizes
 from iterant.training.distributed import ProcessGroup
 from iterant.training.interrupts import Clock
@@ -130,12 +130,13 @@ def train(
             task, recipe, network, config = _prepare_new(
                 task, recipe, changes, objective, seed, start, data
             )
-            if torch_device.type == "cpu" and (threads := threads_for(network)) != threads_before:
+            if torch_device.type == "cpu":
+                threads = threads_for(network)
                 torch.set_num_threads(threads)
-                if not can_unroll_messages(network):
+                if threads > 1 and spins_on_busy_cores():
                     reporter.note(
-                        f"other programs use this machine: training with "
-                        f"{counted(threads, 'thread')}; OMP_NUM_THREADS sets another number"
+                        "other programs use this machine: training is faster with "
+                        "OMP_WAIT_POLICY=PASSIVE, set before torch is imported"
                     )
         task = with_problems(task, recipe.problems)
         processes.check(recipe.batch_size)
@@ -276,16 +277,10 @@ def threads_for(net: Net) -> int:
     """The number of CPU threads for a new run; one that an environment variable sets is kept.
 
     A rule with message passing is trained by many operations on small tensors, for which one thread
-    is fastest. If torch was imported before iterant on a busy machine, threads spin while they
-    wait: then there are no more than free cores.
+    is fastest.
     """
-    threads = torch.get_num_threads()
-    if number_is_chosen():
-        return threads
-    if can_unroll_messages(net):
-        return 1
-    spinning = is_busy() and not waiting_is_chosen()
-    return min(threads, free_cores()) if spinning else threads
+    one = can_unroll_messages(net) and not number_is_chosen()
+    return 1 if one else torch.get_num_threads()
 
 
 def _use_threads(threads: int | None, reporter: Reporter) -> None:
