@@ -90,7 +90,7 @@ def train(
     seed: Seed | None = None,
     seeds: Seeds | None = None,
     resume: Path | None = None,
-    start: Path | None = None,
+    init_from: Annotated[Path | None, Parameter(name=("--init-from", "--start"))] = None,
     time_limit: Duration | None = None,
     device: DeviceName = "auto",
     data: DataPath = None,
@@ -113,7 +113,7 @@ def train(
         seed: of the weights and the order of problems [default: 0]
         seeds: several runs OUT-s0, OUT-s1 …, a process each: 0-7 or 0,2,5; in parallel on a GPU
         resume: continue this run (with --seeds: RESUME-s0 …)
-        start: begin the new run with the last weights and optimizer state of this one
+        init_from: begin the new run with the last weights and optimizer state of this one
         time_limit: save a checkpoint and stop before this time is over: 9m, 90s, 1h30m; twice the
             longest step or validation is reserved for that, at most a quarter
         tensorboard: write events for TensorBoard into RUN/events
@@ -126,7 +126,7 @@ def train(
         raise UsageError("--json says how --show prints; give both")
     if resume is not None:
         fixed = {"recipe": recipe, "recipe-file": recipe_file, "out": out, "seed": seed,
-                 "start": start, "show": show or None}  # fmt: skip
+                 "init-from": init_from, "show": show or None}  # fmt: skip
         names = [*(flag for flag, value in fixed.items() if value is not None), *changes]
         if names:
             flags = ", ".join(f"--{name.replace('_', '-')}" for name in names)
@@ -151,13 +151,13 @@ def train(
             name = f"{task_object.spec.name}-{full_recipe.name}"
             out = free_folder(name if seeds is not None else f"{name}-{seed or 0}")
         arguments |= {"task": task, "recipe": full_recipe, "out": out}
-    if seeds is not None and start is not None:
-        raise UsageError("--start is for one run; start each seed by itself with --seed")
+    if seeds is not None and init_from is not None:
+        raise UsageError("--init-from is for one run; start each seed by itself with --seed")
     if seeds is not None and seed is not None:
         raise UsageError("give --seed for one run or --seeds for several, not both")
     with output_may_fail():
         if seeds is None:
-            _train_one({**arguments, "seed": seed, "start": start}, tensorboard=tensorboard)
+            _train_one({**arguments, "seed": seed, "init_from": init_from}, tensorboard=tensorboard)
         else:
             _train_several(arguments, seeds, tensorboard=tensorboard)
 
@@ -219,17 +219,17 @@ def _show_recipe(task: Task, recipe: Recipe, base: Recipe, *, as_json: bool) -> 
     """Print the recipe, its differences from ``base``, the network and the optimizer steps."""
     import json
 
-    from iterant.training.run import plan
+    from iterant.training.run import run_summary
 
-    planned = plan(task, recipe)
+    summary = run_summary(task, recipe)
     if as_json:
-        whole = {"task": task.spec.name, "recipe": recipe.described(), **planned}
+        whole = {"task": task.spec.name, "recipe": recipe.described(), **summary}
         for line in json.dumps(whole, indent=2, ensure_ascii=False).split("\n"):
             echo(line)
         return
-    config = planned["network"]["config"]
-    defaults = {"width": config.get("width"), "head": config.get("head"), "size": planned["size"],
-                "count": planned["problems"] + planned["held_out"]}  # fmt: skip
+    config = summary["network"]["config"]
+    defaults = {"width": config.get("width"), "head": config.get("head"), "size": summary["size"],
+                "count": summary["problems"] + summary["held_out"]}  # fmt: skip
 
     def text(value: Any) -> str:
         if isinstance(value, tuple | list):
@@ -252,8 +252,8 @@ def _show_recipe(task: Task, recipe: Recipe, base: Recipe, *, as_json: bool) -> 
         rows.append([f"  {name}", text(value), f"{changed}{about}"])
     print_table(None, *rows)
     echo()
-    echo(f"network: {planned['network']['kind']}, {planned['parameters']:,} parameters")
-    echo(f"problems: {planned['problems']:,} for training, {planned['held_out']:,} for validation")
-    echo(f"steps: {planned['steps_per_epoch']:,} per epoch, {planned['steps']:,} in total")
+    echo(f"network: {summary['network']['kind']}, {summary['parameters']:,} parameters")
+    echo(f"problems: {summary['problems']:,} for training, {summary['held_out']:,} for validation")
+    echo(f"steps: {summary['steps_per_epoch']:,} per epoch, {summary['steps']:,} in total")
     for note in recipe.notes:
         echo(f"note: {note}")

@@ -46,7 +46,7 @@ CONFIG, CHECKPOINTS = "config.json", "checkpoints"
 NET = "net."
 """The prefix of the network's tensors in a checkpoint, beside those of the optimizer."""
 
-ORDER = ("best", "averaged", "last")
+CHECKPOINT_PRIORITY = ("best", "averaged", "last")
 """Which checkpoint of a run to read first, unless its configuration has "prefer"."""
 
 
@@ -193,7 +193,7 @@ def read_weights(
 def _read_run(folder: Path, which: str | None) -> tuple[dict[str, Any], dict[str, Tensor]]:
     config = read_json(folder / CONFIG, checksummed=True)
     saved = checkpoint_names(folder)
-    order = (which,) if which else (config.get("prefer"), *ORDER)
+    order = (which,) if which else (config.get("prefer"), *CHECKPOINT_PRIORITY)
     name = next((name for name in order if name in saved), None)
     if name is None:
         raise RunError(

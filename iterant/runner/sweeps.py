@@ -46,11 +46,11 @@ from iterant.training.recipe import recipe as named_recipe
 from iterant.training.run import (
     find_task,
     recipe_for,
+    run_summary,
     task_and_recipe,
     threads_for,
     threads_of,
 )
-from iterant.training.run import plan as check_recipe
 
 _MOST_CURVES = 12
 """Curves in one picture, at most."""
@@ -194,7 +194,7 @@ def train_seeds(
             raise RunError(f"{existing[0]} is a run of {name}, not of {task}; leave {task} out")
         with registry.names_of_file(existing[0], config, trust=trust):
             task_object, full_recipe = task_and_recipe(config, None, data)
-    check_recipe(task_object, full_recipe)
+    run_summary(task_object, full_recipe)  # raises the errors of the runs before they start
     recipe_name, fields = _as_changes(full_recipe, task_object)
     runs = tuple(
         PlannedRun(path.name, name, recipe_name, seed, fields) for seed, path in paths.items()

@@ -13,9 +13,19 @@ import torch
 from torch import Tensor
 
 from iterant.errors import RecipeError, TaskError
-from iterant.rng import StepRng, Stream, to_device
+from iterant.rng import StepRng, Stream
 from iterant.tasks.protocol import Batch, PackedProblems, Task, offers
 from iterant.training.recipe import Recipe
+
+
+def to_device(values: Tensor, device: torch.device) -> Tensor:
+    """Copy a CPU tensor to a device without waiting for the work queued there.
+
+    Only copies from pinned memory are asynchronous.
+    """
+    if device.type != "cuda":
+        return values.to(device)
+    return values.pin_memory().to(device, non_blocking=True)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from iterant.notebook import NotebookLine, in_notebook
 
 
 @dataclass(frozen=True)
-class Progress:
+class RunProgress:
     """The progress of a run."""
 
     step: int
@@ -64,10 +64,10 @@ class Progress:
 class Reporter:
     """Receives the progress of a run; this one ignores it."""
 
-    def begin(self, title: str, folder: Path, progress: Progress) -> None:
+    def begin(self, title: str, folder: Path, progress: RunProgress) -> None:
         """The run starts or resumes."""
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: RunProgress) -> None:
         """There is new progress."""
 
     def note(self, text: str) -> None:
@@ -82,12 +82,12 @@ class NotebookReporter(Reporter):
 
     def __init__(self) -> None:
         self._line = NotebookLine()
-        self._progress: Progress | None = None
+        self._progress: RunProgress | None = None
 
-    def begin(self, title: str, folder: Path, progress: Progress) -> None:
+    def begin(self, title: str, folder: Path, progress: RunProgress) -> None:
         self.note(f"{title}, kept in {folder}")
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: RunProgress) -> None:
         self._progress = progress
         self._line.show(", ".join(progress.lines()), progress.step / progress.steps)
 
@@ -117,13 +117,13 @@ class TensorBoardReporter(Reporter):
         self._next, self._writer_class = reporter, SummaryWriter
         self._writer: Any = None
 
-    def begin(self, title: str, folder: Path, progress: Progress) -> None:
+    def begin(self, title: str, folder: Path, progress: RunProgress) -> None:
         """Open the event file; events after the step to resume from are discarded."""
         self._writer = self._writer_class(str(folder / "events"), purge_step=progress.step + 1)
         self._writer.add_text("run", title, progress.step)
         self._next.begin(title, folder, progress)
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: RunProgress) -> None:
         """Write the figures measured just now or, without any, loss, learning rate and speed."""
         groups = {"validation": "validation"}  # the others are of monitoring
         values = {

@@ -34,7 +34,7 @@ from iterant.rng import Shuffle, StepRng
 from iterant.tasks.protocol import Batch, Task
 from iterant.training.data import TrainingSet
 from iterant.training.interrupts import AT_LIMIT, PERFECT, Clock, LossGuard, Signals
-from iterant.training.logging import Progress, Reporter
+from iterant.training.logging import Reporter, RunProgress
 from iterant.training.optim import lr_factor
 from iterant.training.recipe import Recipe, current_names
 from iterant.training.trainer import Trainer
@@ -199,10 +199,10 @@ class Loop:
             self.guard.check(number, loss)
         self.losses += values
 
-    def _progress(self, fresh: Figures | None = None) -> Progress:
+    def _progress(self, fresh: Figures | None = None) -> RunProgress:
         """The progress of the run, for its reporter; ``fresh``: figures measured just now."""
         factor = lr_factor(self.recipe, max(0, self.step - 1), self.per_epoch)
-        return Progress(
+        return RunProgress(
             step=self.step,
             steps=self.total,
             epoch=self.step // self.per_epoch,
@@ -300,7 +300,7 @@ class Loop:
         self.folder.set_status("running", step=self.step, steps=self.total, best=self.best)
 
     def _check_weights(self) -> None:
-        if not all(bool(weight.isfinite().all()) for weight in self.trainer.module.parameters()):
+        if not all(bool(weight.isfinite().all()) for weight in self.trainer.master.parameters()):
             raise TrainingStopped(
                 f"a weight became NaN or infinite by step {self.step}; {self.guard.ADVICE}"
             )

@@ -21,7 +21,8 @@ from torch import Tensor
 from iterant.engine import State
 from iterant.errors import RecipeError
 from iterant.nets.protocol import Net, readout_of
-from iterant.rng import StepRng, to_device
+from iterant.rng import StepRng
+from iterant.training.data import to_device
 from iterant.training.distributed import ALONE, ProcessGroup
 from iterant.training.objectives import Objective, Segment, Unroll
 from iterant.training.recipe import Recipe

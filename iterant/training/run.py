@@ -2,7 +2,7 @@
 
     >>> run = train("mazes", recipe="paper", seed=0, out="runs/m0", epochs=1)
     >>> run = train(resume="runs/m0", time_limit="9m")
-    >>> run = train("mazes", start="runs/m0", out="runs/m1", schedule="cosine")
+    >>> run = train("mazes", init_from="runs/m0", out="runs/m1", schedule="cosine")
 
 The last form starts a new run from the weights and optimizer state of another one: for example,
 decay the learning rate in a branch and later continue the original run, where it is constant.
@@ -52,7 +52,7 @@ def train(
     seed: int | None = None,
     out: str | Path | None = None,
     resume: str | Path | None = None,
-    start: str | Path | None = None,
+    init_from: str | Path | None = None,
     data: str | Path | None = None,
     device: str | torch.device = "auto",
     time_limit: str | float | None = None,
@@ -75,7 +75,7 @@ def train(
         seed: decides initial weights, order of problems and noise; by default 0.
         out: a new folder; give either this or ``resume``.
         resume: an existing run folder; task, recipe, seed and a loss of your own stay the same.
-        start: a run whose last weights and optimizer state the new run starts from.
+        init_from: a run whose last weights and optimizer state the new run starts from.
         data: path of the task's problems; for a resumed run, if they were moved.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
         time_limit: save and stop before this time is over: ``9m``, ``1h30m``, or seconds.
@@ -92,6 +92,7 @@ def train(
             f"a run begins with a new network, got a {kind}; give its class: net={kind}"
         )
     changes |= {} if net is None else {"net": net}
+    init_from = changes.pop("start", init_from)  # its former name
     if isinstance(objective, str):
         changes, objective = {**changes, "objective": objective}, None
     check_objective(objective)
@@ -109,7 +110,7 @@ def train(
         source = None
         if resume is not None:
             source = RunFolder.open(path)
-            fixed = {"recipe": recipe, "seed": seed, "start": start, **changes}
+            fixed = {"recipe": recipe, "seed": seed, "init_from": init_from, **changes}
             _check_resumable(source, task, [name for name, x in fixed.items() if x is not None])
             _check_same_objective(source, objective)
             if source.state == "finished":
@@ -128,7 +129,7 @@ def train(
                 registry.allow(recipe.net)
             recipe, seed = recipe or "quick", check_seed(0 if seed is None else seed)
             task, recipe, network, config = _prepare_new(
-                task, recipe, changes, objective, seed, start, data
+                task, recipe, changes, objective, seed, init_from, data
             )
             if torch_device.type == "cpu":
                 threads = threads_for(network)
@@ -141,8 +142,8 @@ def train(
         task = with_problems(task, recipe.problems)
         processes.check(recipe.batch_size)
         trainer = Trainer(network, recipe, torch_device, processes, objective)
-        if start is not None:
-            start_from(trainer, Path(start))
+        if init_from is not None:
+            load_initial(trainer, Path(init_from))
         problems = TrainingSet.of(task, recipe, torch_device)
         folder = (source or RunFolder.create(path, config)) if first_process else None
         for note in recipe.notes if source is None else ():
@@ -168,7 +169,7 @@ def _prepare_new(
     changes: dict[str, Any],
     objective: UserObjective | None,
     seed: int,
-    start: str | Path | None,
+    init_from: str | Path | None,
     data: str | Path | None,
 ) -> tuple[Task, Recipe, Net, dict[str, Any]]:
     """Task, recipe, network and the content of config.json of a new run."""
@@ -184,7 +185,7 @@ def _prepare_new(
         "recipe": recipe.described(),
         "net": description,
         "seed": seed,
-        **({} if start is None else {"start": str(Path(start).resolve())}),
+        **({} if init_from is None else {"init_from": str(Path(init_from).resolve())}),
         **({} if objective is None else {"objective": _objective_name(objective)}),
         # EMA weights keep improving after validation accuracy reaches 100 %; others do not.
         "prefer": "best" if recipe.ema_decay is None else "averaged",
@@ -301,14 +302,14 @@ def _use_threads(threads: int | None, reporter: Reporter) -> None:
         )
 
 
-def start_from(trainer: Trainer, path: Path) -> None:
+def load_initial(trainer: Trainer, path: Path) -> None:
     """Load the last weights, optimizer state, EMA and replay pool of a run, at step 0.
 
     A pool of another size is not loaded. An EMA that the run did not keep starts at its weights.
     """
     folder = RunFolder.open(path)
     if not folder.has("last"):
-        raise RunError(f"{path} has no checkpoint yet; train it first, or begin without start")
+        raise RunError(f"{path} has no checkpoint yet; train it first, or begin without init_from")
     theirs, ours = folder.config.get("recipe", {}).get("optimizer"), trainer.recipe.optimizer
     if theirs != ours:
         raise RunError(
@@ -332,7 +333,7 @@ def start_from(trainer: Trainer, path: Path) -> None:
         ) from error
 
 
-def plan(task: Task, recipe: Recipe) -> dict[str, Any]:
+def run_summary(task: Task, recipe: Recipe) -> dict[str, Any]:
     """Network, problems and optimizer steps of a run with this recipe, for JSON.
 
     Raises the errors that the run would raise.

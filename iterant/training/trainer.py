@@ -65,19 +65,19 @@ class Trainer:
         else:
             self.objective = build_objective(recipe, processes)
         module: Any = net
-        self.module: nn.Module = module.to(device)
+        self.master: nn.Module = module.to(device)
         if device.type == "cuda":
             # Shapes are constant within a run: let cuDNN choose its kernels by timing them once.
             torch.backends.cudnn.benchmark = True
-            _make_channels_last(self.module)
+            _make_channels_last(self.master)
         self.dtype: torch.dtype = registry.find("precision", recipe.precision)
-        # Three views of one network: `module` has the float32 parameters that the optimizer moves,
-        # `compute` runs: the module itself or its copy in half precision, and `fast` is the fused
-        # form of `compute`, if there is one.
+        # `master` has the float32 parameters that the optimizer moves. `compute` runs forward and
+        # backward: the master itself, or its copy in half precision. `fused` is a faster form of
+        # `compute`, if there is one.
         half = self.dtype != torch.float32
-        self.compute: Any = copy.deepcopy(self.module).to(self.dtype) if half else self.module
-        self.fast = trainable_form(self.compute)
-        self.optimizer = build_optimizer(recipe, self.module)
+        self.compute: Any = copy.deepcopy(self.master).to(self.dtype) if half else self.master
+        self.fused = trainable_form(self.compute)
+        self.optimizer = build_optimizer(recipe, self.master)
         self.loss_scale: LossScale | None = None
         if self.dtype == torch.float16:
             self.loss_scale = LossScale(device, self.optimizer)
@@ -86,10 +86,10 @@ class Trainer:
         """Optimizer steps done"""
         self.ema: dict[str, Tensor] | None = None
         if recipe.ema_decay is not None:
-            named = self.module.named_parameters()
+            named = self.master.named_parameters()
             self.ema = {name: weight.detach().clone() for name, weight in named}
         self._ema_weight = torch.ones((), device=device)
-        for weight in [*self.module.parameters(), *self.compute.parameters()]:
+        for weight in [*self.master.parameters(), *self.compute.parameters()]:
             if weight.requires_grad and weight.grad is None:
                 weight.grad = torch.zeros_like(weight)
         self._apply: Callable[[], None] = self._apply_gradients
@@ -102,7 +102,7 @@ class Trainer:
 
     def _build_unroll(self) -> Unroll:
         """CUDA graphs on a GPU; on a CPU messages between open cells only, where possible."""
-        net = self.fast or self.compute
+        net = self.fused or self.compute
         user = self.user_objective
         loss = None if isinstance(user, type) else user
         criterion = Criterion(self.recipe.label_smoothing, self.recipe.position_loss, loss)
@@ -133,29 +133,29 @@ class Trainer:
 
     def _apply_gradients(self) -> None:
         """Step the optimizer, then update everything that depends on the weights."""
-        gradients = _gradients(self.module)
-        if self.compute is not self.module:
+        gradients = _gradients(self.master)
+        if self.compute is not self.master:
             torch._foreach_copy_(gradients, _gradients(self.compute))
         self.processes.average(gradients)
         if self.loss_scale is not None:
             self.loss_scale.unscale(gradients)
         if self.recipe.grad_clip is not None:
-            nn.utils.clip_grad_norm_(self.module.parameters(), self.recipe.grad_clip, foreach=True)
+            nn.utils.clip_grad_norm_(self.master.parameters(), self.recipe.grad_clip, foreach=True)
         self.optimizer.step()
         self._sync_copies()
         if self.ema is not None:
             with torch.no_grad():
-                pairs = zip(self.ema.values(), self.module.parameters(), strict=True)
+                pairs = zip(self.ema.values(), self.master.parameters(), strict=True)
                 for mean, weight in pairs:
                     mean.lerp_(weight, self._ema_weight)
 
     @torch.no_grad()
     def _sync_copies(self) -> None:
         """Update the half-precision copy and the fused kernels."""
-        if self.compute is not self.module:
-            torch._foreach_copy_(list(self.compute.parameters()), list(self.module.parameters()))
-        if self.fast is not None:
-            self.fast.refresh()
+        if self.compute is not self.master:
+            torch._foreach_copy_(list(self.compute.parameters()), list(self.master.parameters()))
+        if self.fused is not None:
+            self.fused.refresh()
 
     @contextmanager
     def with_ema_weights(self) -> Iterator[Net]:
@@ -175,14 +175,14 @@ class Trainer:
 
     def evaluated_weights(self) -> dict[str, Tensor]:
         """The weights to evaluate and ship, named as in a checkpoint."""
-        weights = {**self.module.state_dict(), **(self.ema or {})}  # buffers have no EMA
+        weights = {**self.master.state_dict(), **(self.ema or {})}  # buffers have no EMA
         return {f"net.{name}": weight for name, weight in weights.items()}
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that the next step depends on, named for a checkpoint."""
         scale, states = self.loss_scale, self.optimizer.state_dict()["state"]
         parts: dict[str, dict[str, Tensor]] = {
-            "net": self.module.state_dict(),
+            "net": self.master.state_dict(),
             "optimizer": {
                 f"{index}.{key}": torch.as_tensor(value)
                 for index, state in states.items()
@@ -203,7 +203,7 @@ class Trainer:
         for name, value in tensors.items():
             part, _, rest = name.partition(".")
             parts[part][rest] = value
-        self.module.load_state_dict(parts["net"])
+        self.master.load_state_dict(parts["net"])
         state: dict[int, dict[str, Tensor]] = {}
         for name, value in parts["optimizer"].items():
             index, _, key = name.partition(".")

@@ -55,7 +55,7 @@ def test_several_steps_lead_to_the_same_weights(problem: str, variant: str) -> N
         assert float(first) == pytest.approx(float(second), rel=1e-4)
     after = plain.net.state_dict()
     assert any(not torch.equal(before[name], after[name]) for name in after)
-    for name, weight in trainer.module.state_dict().items():
+    for name, weight in trainer.master.state_dict().items():
         moved = (weight - before[name]).abs().max()
         assert (weight - after[name]).abs().max() < 0.05 * moved + 1e-7, name
 

@@ -12,9 +12,9 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from iterant.cli.output import TrainingDisplay, training_display
-from iterant.training.logging import Progress
+from iterant.training.logging import RunProgress
 
-REPORT = Progress(
+REPORT = RunProgress(
     step=40, steps=160, epoch=1, epochs=4, loss=0.0213, lr=1e-3,
     steps_per_second=4.0, seconds_left=30.0,
     figures={"validation": 0.9996, "validation at 2m": 0.5, "48 at 2m": 0.25, "48 change": 3e-8},

@@ -165,7 +165,7 @@ def test_a_run_may_start_from_another(command: Any) -> None:
     assert command("train", "prefix-sums", *SMALL, "--out", "runs/a")[::2] == (0, "")
     branch = ("--out", "runs/b", "--start", "runs/a", "--lr", "1e-9")
     assert command("train", "prefix-sums", *SMALL, *branch)[::2] == (0, "")
-    assert RunFolder.open("runs/b").config["start"].endswith("a")
+    assert RunFolder.open("runs/b").config["init_from"].endswith("a")
 
 
 def test_valid_sizes_depend_on_the_kind_of_problems(command: Any) -> None:

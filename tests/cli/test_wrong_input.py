@@ -73,7 +73,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("--resume nowhere", "does not exist"),
         ("--resume nowhere --width 3 --seed 1", "leave out --seed, --width"),
         ("--resume nowhere --seeds 0", "no run nowhere-s0"),
-        ("prefix-sums --start nowhere --seeds 0-1", "--start is for one run"),
+        ("prefix-sums --init-from nowhere --seeds 0-1", "--init-from is for one run"),
         ("prefix-sums --start nowhere", "'nowhere' does not exist"),
         ("chess --data nowhere", "nowhere"),
     ],

@@ -14,7 +14,7 @@ import torch
 from iterant.io import RunFolder
 from iterant.training import train
 from iterant.training.interrupts import Signals
-from iterant.training.logging import Progress, Reporter
+from iterant.training.logging import Reporter, RunProgress
 from iterant.training.loop import Loop
 
 PROGRESSIVE: dict[str, Any] = {
@@ -45,15 +45,15 @@ class Listener(Reporter):
 
     def __init__(self) -> None:
         self.titles: list[str] = []
-        self.reports: list[Progress] = []
+        self.reports: list[RunProgress] = []
         self.notes: list[str] = []
         self.ends: list[str] = []
 
-    def begin(self, title: str, folder: Path, progress: Progress) -> None:
+    def begin(self, title: str, folder: Path, progress: RunProgress) -> None:
         self.titles.append(title)
         self.reports.append(progress)
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: RunProgress) -> None:
         self.reports.append(progress)
 
     def note(self, text: str) -> None:

@@ -55,7 +55,7 @@ def test_a_nan_loss_or_an_infinite_weight(
     def corrupt(trainer: Trainer) -> float | None:
         if trainer.steps == step and what == "weight":
             with torch.no_grad():
-                next(trainer.module.parameters()).view(-1)[0] = float("inf")
+                next(trainer.master.parameters()).view(-1)[0] = float("inf")
         return float("nan") if trainer.steps == step and what == "loss" else None
 
     changing_steps(monkeypatch, corrupt)

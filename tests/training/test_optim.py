@@ -62,7 +62,7 @@ def test_muon_orthogonalises_recurrent_kernels_only(net: str) -> None:
     batch = task.sample(2, size=5)
     trainer.step(batch.inputs, batch.targets, StepRng(0, 0), 1.0)
     kept = {id(weight): set(state) for weight, state in trainer.optimizer.state.items()}
-    for name, weight in trainer.module.named_parameters():
+    for name, weight in trainer.master.named_parameters():
         ends = name.startswith(("projection", "head"))
         assert kept[id(weight)] == ({"first", "second", "step"} if ends else {"first"}), name
 

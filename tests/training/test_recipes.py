@@ -17,7 +17,7 @@ from iterant.io import RunFolder
 from iterant.nets.from_recipe import build_network
 from iterant.training import RECIPES, Recipe, recipe
 from iterant.training.recipe import OLD_NAMES, label_changes, recipe_from_file, recipe_from_json
-from iterant.training.run import plan
+from iterant.training.run import run_summary
 
 
 def test_fields_of_every_type_can_be_changed_by_a_file(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_a_changed_recipe_is_labelled() -> None:
 
 def test_the_plan_equals_the_run() -> None:
     run = uninterrupted()["progressive"]
-    chosen = plan(iterant.task("prefix-sums"), Recipe().changed(**run.config["recipe"]))
+    chosen = run_summary(iterant.task("prefix-sums"), Recipe().changed(**run.config["recipe"]))
     assert chosen["steps"] == run.status.step == 12
     assert chosen["steps_per_epoch"] * KINDS["progressive"]["epochs"] == chosen["steps"]
     assert json.loads(json.dumps(chosen["network"])) == run.config["net"]

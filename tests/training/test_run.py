@@ -23,11 +23,13 @@ from iterant.training.run import threads_of
 @pytest.mark.parametrize("kind", ["progressive", "pool"])
 def test_start_loads_weights_and_optimizer_state(tmp_path: Path, kind: str) -> None:
     source = uninterrupted()[kind]
-    branch = begin(tmp_path / "b", kind, start=source.path, lr=1e-30, weight_decay=0.0, epochs=1)
+    branch = begin(
+        tmp_path / "b", kind, init_from=source.path, lr=1e-30, weight_decay=0.0, epochs=1
+    )
     theirs, _ = source.load("last")
     ours, about = branch.load("last")
     assert about["step"] == 4  # of its own
-    assert branch.config["start"] == str(source.path.resolve())
+    assert branch.config["init_from"] == str(source.path.resolve())
     for name, value in theirs.items():
         if name.startswith("net."):
             torch.testing.assert_close(ours[name], value)
@@ -37,7 +39,7 @@ def test_start_loads_weights_and_optimizer_state(tmp_path: Path, kind: str) -> N
 
 def test_start_drops_a_pool_of_another_size_and_begins_a_missing_ema(tmp_path: Path) -> None:
     pool = uninterrupted()["pool"].path
-    branch = begin(tmp_path / "p", "pool", start=pool, pool_slots=11, epochs=1)
+    branch = begin(tmp_path / "p", "pool", init_from=pool, pool_slots=11, epochs=1)
     assert len(branch.load("last")[0]["pool.filled"]) == 11
     source = begin(tmp_path / "a", ema_decay=None, epochs=1)
     branch = begin(tmp_path / "b", start=source.path, ema_decay=0.5, lr=1e-30, weight_decay=0.0,
@@ -58,7 +60,7 @@ def test_start_refuses_another_network_or_optimizer(
     tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(RunError, match=message):
-        begin(tmp_path / "b", **{"start": uninterrupted()["progressive"].path, **changes})
+        begin(tmp_path / "b", **{"init_from": uninterrupted()["progressive"].path, **changes})
     assert not (tmp_path / "b").exists()
 
 
@@ -103,7 +105,7 @@ def test_bad_arguments_leave_no_folder(
      (iterant.task("mazes"), {}, RunError, "is a run of prefix-sums, not of mazes"),
      (None, {"lr": 1.0}, UsageError, "keeps its recipe and seed; leave out lr"),
      (None, {"net": "ff"}, UsageError, "keeps its recipe and seed; leave out net"),
-     (None, {"start": "a"}, UsageError, "keeps its recipe and seed; leave out start"),
+     (None, {"start": "a"}, UsageError, "keeps its recipe and seed; leave out init_from"),
      (None, {"recipe": "quick", "seed": 0}, UsageError, "leave out recipe, seed")],
 )  # fmt: skip
 def test_a_resumed_run_keeps_its_task_and_recipe(

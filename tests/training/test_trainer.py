@@ -47,7 +47,7 @@ class KnownGradients(Objective):
 
 def gradients(trainer: Trainer, number: int) -> list[Tensor]:
     generator = torch.Generator().manual_seed(number)
-    return [torch.randn(w.shape, generator=generator) for w in trainer.module.parameters()]
+    return [torch.randn(w.shape, generator=generator) for w in trainer.master.parameters()]
 
 
 def step(trainer: Trainer, number: int, factor: float = 1.0) -> None:
@@ -56,7 +56,7 @@ def step(trainer: Trainer, number: int, factor: float = 1.0) -> None:
 
 
 def weights_of(trainer: Trainer) -> list[Tensor]:
-    return [weight.detach().clone() for weight in trainer.module.parameters()]
+    return [weight.detach().clone() for weight in trainer.master.parameters()]
 
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
@@ -94,7 +94,7 @@ def moved(trainer: Trainer, factor: float = 1.0) -> list[Tensor]:
 @pytest.mark.parametrize("variant", ["dt", "dt-recall", "ff-recall"])
 def test_throttle_scales_recurrent_parameters_only(variant: str) -> None:
     trainer = trainer_of(net=variant, throttle=True, **PLAIN_SGD)
-    names = [name for name, _ in trainer.module.named_parameters()]
+    names = [name for name, _ in trainer.master.named_parameters()]
     for name, slow, gradient in zip(
         names, moved(trainer, factor=0.5), gradients(trainer, 0), strict=True
     ):
@@ -179,7 +179,7 @@ def test_restored_moments_have_the_strides_of_their_weights() -> None:
     before, after = trainer_of("mazes"), trainer_of("mazes")
     batch = iterant.task("mazes").sample(2, size=5)
     before.step(batch.inputs, batch.targets, StepRng(0, 1), 1.0)
-    for weight in after.module.parameters():
+    for weight in after.master.parameters():
         if weight.dim() == 4:
             weight.data = weight.data.contiguous(memory_format=torch.channels_last)
     after.restore(before.tensors(), 1)
