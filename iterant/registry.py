@@ -1,9 +1,8 @@
 """Names to objects: ``task("mazes")``, ``find("net", "local-rule")``.
 
 A module is imported only when one of its names is looked up. A user-defined class needs no entry
-here: it is named ``module:Class``. Names come from callers and from files, and importing a module
-runs its code: `find` accepts ``module:Class`` only after `allow`, which is called where the caller
-gives the name or says that a file is to be trusted.
+here: it is named ``module:Class``. Importing a module runs its code, so `find` imports one only if
+the user typed the name or passed ``trust=True`` (`allow`).
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class ProcessGroup:
         """The largest number of any process: all must leave a loop together, for one reason."""
         if self.size == 1:
             return number
-        value = torch.tensor(number, device=self._device)
+        value = torch.tensor(int(number), device=self._device)
         self._communicate(lambda: distributed.all_reduce(value, op=distributed.ReduceOp.MAX))
         return int(value)
 

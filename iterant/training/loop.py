@@ -36,7 +36,7 @@ from iterant.training.data import TrainingSet
 from iterant.training.interrupts import AT_LIMIT, PERFECT, Clock, LossGuard, Signals
 from iterant.training.logging import Reporter, RunProgress
 from iterant.training.optim import lr_factor
-from iterant.training.recipe import Recipe, current_names
+from iterant.training.recipe import Recipe
 from iterant.training.trainer import Trainer
 
 _LOGS_PER_EPOCH = 20
@@ -352,10 +352,9 @@ def damaged_checkpoints(run: RunFolder, besides: str = "") -> dict[str, RunError
 
     ``besides``: one that was verified already.
     """
-    status, recipe = run.status, run.config["recipe"]
-    names = {*run.checkpoints(), *(["best"] if status.best else [])}
-    if status.step:
-        has_ema = isinstance(recipe, dict) and current_names(recipe).get("ema_decay") is not None
+    names = {*run.checkpoints(), *(["best"] if run.status.best else [])}
+    if run.status.step:
+        has_ema = run.config.get("prefer") == "averaged"
         names |= {"last", "averaged"} if has_ema else {"last"}
     damaged = {}
     for name in sorted(names - {besides}):

@@ -112,12 +112,12 @@ def train(
             source = RunFolder.open(path)
             fixed = {"recipe": recipe, "seed": seed, "init_from": init_from, **changes}
             _check_resumable(source, task, [name for name, x in fixed.items() if x is not None])
-            _check_same_objective(source, objective)
             if source.state == "finished":
                 for error in damaged_checkpoints(source).values():
                     raise error
                 reporter.note(f"{path} has finished already; nothing to do")
                 return source
+            _check_same_objective(source, objective)
             with registry.names_of_file(path, source.config, trust=trust):
                 task, recipe, network, config = _prepare_resumed(source, task, data, reporter)
             if torch_device.type == "cpu":
@@ -127,7 +127,8 @@ def train(
                 RunFolder.check_new(path)
             if trust and isinstance(recipe, Recipe):
                 registry.allow(recipe.net)
-            recipe, seed = recipe or "quick", check_seed(0 if seed is None else seed)
+            recipe = "quick" if recipe is None else recipe
+            seed = check_seed(0 if seed is None else seed)
             task, recipe, network, config = _prepare_new(
                 task, recipe, changes, objective, seed, init_from, data
             )

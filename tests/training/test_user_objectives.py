@@ -47,6 +47,7 @@ def test_a_class_replaces_the_objective(tmp_path: Path) -> None:
         assert torch.equal(weights[name], value)
     assert run.config["objective"] == "test_user_objectives:FullUnroll"
     assert run.config["recipe"]["name"] == "paper, changed"
+    assert train(resume=run.path).state == "finished"  # nothing to do, so it is not needed
 
 
 def test_a_run_resumes_with_the_same_loss_only(
