@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import sys
 from pathlib import Path
@@ -52,10 +53,11 @@ _STAR = re.compile(r"(?<![\w*`])\*(?=\w)")
 """The star before axes of space, which would begin an emphasis."""
 
 
-def _readable(
-    app: object, what: str, name: str, thing: object, how: object, lines: list[str]
-) -> None:
+def _readable(app: object, what: str, name: str, thing: Any, how: object, lines: list[str]) -> None:
     """Show shapes such as (B, C, *S) and a room's list of modules as they are written."""
+    if name == "iterant.training.Recipe":
+        texts = {field.name: field.metadata["help"] for field in dataclasses.fields(thing)}
+        lines += [f"- `{field}`: {text}" for field, text in texts.items()]
     if what in ("function", "method"):  # napoleon itself would take words before a colon for types
         lines[:] = GoogleDocstring(lines, Config()).lines()
     made: list[str] = []

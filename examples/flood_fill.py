@@ -32,8 +32,8 @@ if __name__ == "__main__":
     task = FloodFill()
     run = iterant.train(
         task, net="local-rule", masked=True, width=8, hidden=32, count=4000, validation=0.05,
-        epochs=8, batch=24, rate=5e-3, iterations=24, pool_shortest=4, pool_longest=10,
-        pool_every=True, pool_damage=0.0, out="runs/flood-fill",
+        epochs=8, batch_size=24, lr=5e-3, iterations=24, pool_shortest=4, pool_longest=10,
+        pool_all_losses=True, pool_corrupt_fraction=0.0, out="runs/flood-fill",
     )  # fmt: skip
     curve = iterant.evaluate(iterant.load(run.path), task, size=33, count=100, max_steps=300)
     print(f"33×33: {curve.peak[1]:.0%} solved after {curve.peak[0]} iterations")

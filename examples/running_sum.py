@@ -25,8 +25,8 @@ if __name__ == "__main__":
     task = RunningSum()
     run = iterant.train(
         task, net="local-rule", isotropic=False, width=16, hidden=32, count=2000, validation=0.05,
-        epochs=6, batch=20, rate=1e-2, iterations=16, pool_shortest=4, pool_every=True,
-        pool_damage=0.0, pool_noise=0.1, out="runs/running-sum",
+        epochs=6, batch_size=20, lr=1e-2, iterations=16, pool_shortest=4, pool_noise=0.1,
+        pool_all_losses=True, pool_corrupt_fraction=0.0, out="runs/running-sum",
     )  # fmt: skip
     curve = iterant.evaluate(iterant.load(run.path), task, size=128, count=100, max_steps=300)
     print(f"128 digits: {curve.peak[1]:.0%} solved after {curve.peak[0]} iterations")

@@ -53,7 +53,6 @@ PACE = Bounds(0.001, 1_000_000)
 ROUNDS = Bounds(1, 10_000)
 SEEDS = Bounds(1, 1000)
 """The number of seeds."""
-SHARD_MB = Bounds(0.001, 1_000_000)
 PORT = Bounds(0, 65_535)
 PROCESSES = Bounds(1, 10_000)
 """Processes, threads, nodes, cores, or runs at a time."""

@@ -1,9 +1,8 @@
 """Names to objects: ``task("mazes")``, ``find("net", "local-rule")``.
 
 A module is imported only when one of its names is looked up. A user-defined class needs no entry
-here: it is named ``module:Class``. Names come from callers and from files, and importing a module
-runs its code: `find` accepts ``module:Class`` only after `allow`, which is called where the caller
-gives the name or says that a file is to be trusted.
+here: it is named ``module:Class``. Importing a module runs its code, so `find` imports one only if
+the user typed the name or passed ``trust=True`` (`allow`).
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import importlib
-import inspect
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -56,8 +54,6 @@ LOCATIONS: dict[str, dict[str, str]] = {
         "run-time-weighted": "iterant.training.objectives:RunTimeWeighted",
         "pool": "iterant.training.replay_pool:ReplayPool",
     },
-    # A name in a recipe is one of the above; `iterant.train` also takes a class or a function.
-    "user-defined objective": {},
     "picture": {
         "description": "iterant.draw.figure:png",
         "curve": "iterant.draw.plots:curve_png",
@@ -79,7 +75,6 @@ _PROTOCOLS = {
     "net": "iterant.nets.protocol:Net",
     "readout": "iterant.nets.protocol:Readout",
     "rule": "iterant.halting:Rule",
-    "user-defined objective": "iterant.training.objectives:Objective",
 }
 """The methods that a user-defined class must have; there are none of the other kinds."""
 
@@ -156,8 +151,6 @@ def find(kind: str, word: str) -> Any:
         raise UnknownName(
             f"the module {module_name!r} holds no {attribute!r}; check the name of the class"
         )
-    if kind == "user-defined objective" and inspect.isfunction(found):
-        return found
     protocol = vars(_import(_PROTOCOLS[kind])).items()
     methods = [name for name, value in protocol if callable(value) and not name.startswith("_")]
     # Checked before anything is called: the name may be that of any function.
@@ -194,41 +187,31 @@ def unknown_name(kind: str, word: str, words: tuple[str, ...]) -> str:
     return f"unknown {kind} {word!r}; {hint}"
 
 
-_STEPS = ("max_steps", "epochs", "iterations")
-_SYNONYMS: dict[str, tuple[str, ...]] = {
-    "lr": ("rate",), "learning_rate": ("rate",), "wd": ("weight_decay",), "l2": ("weight_decay",),
-    "optim": ("optimizer",), "gamma": ("decay",), "lr_decay": ("decay",),
-    "scheduler": ("schedule",), "lr_schedule": ("schedule",), "lr_scheduler": ("schedule",),
-    "warmup_epochs": ("warmup",), "warmup_steps": ("warmup_updates",),
-    "clip_grad": ("clip",), "grad_clip": ("clip",), "gradient_clip": ("clip",),
-    "max_grad_norm": ("clip",), "ema": ("average",), "ema_decay": ("average",),
-    "batch_size": ("batch", "portion"), "bs": ("batch",), "num_epochs": ("epochs",),
-    "n_epochs": ("epochs",), "max_epochs": ("epochs",), "steps": _STEPS, "num_steps": _STEPS,
-    "max_steps": _STEPS, "updates": ("epochs",), "n_steps": _STEPS, "iters": _STEPS,
-    "max_iters": _STEPS, "num_iterations": _STEPS, "max_iterations": _STEPS, "iterations": _STEPS,
-    "depth": ("iterations", "max_steps"), "loss": ("objective",), "label_smoothing": ("smoothing",),
-    "channels": ("width",), "hidden_size": ("width", "hidden"), "model": ("net",),
-    "network": ("net",), "arch": ("net",), "architecture": ("net",), "dtype": ("precision",),
-    "amp": ("precision",), "n": ("count",), "num": ("count",), "num_samples": ("count",),
-    "n_samples": ("count",), "num_problems": ("count",), "train_size": ("count", "size"),
-    "dataset": ("data",), "data_path": ("data",), "val_split": ("validation",),
-    "validation_split": ("validation",), "eval_every": ("validate_every", "watch_every"),
-    "save_every": ("checkpoint_every",), "random_seed": ("seed",), "gpu": ("device",),
-    "cuda": ("device",), "output": ("out", "save"), "output_dir": ("out",), "out_dir": ("out",),
-    "checkpoint": ("resume", "net"), "from_checkpoint": ("resume",), "config": ("recipe_file",),
+_SYNONYMS = {
+    "max_steps": "steps num_steps n_steps iters max_iters iterations num_iterations depth",
+    "epochs": "steps num_steps n_steps max_steps updates",
+    "iterations": "steps num_steps n_steps max_steps max_iters depth",
+    "lr": "learning_rate", "weight_decay": "wd l2", "lr_decay": "gamma", "ema_decay": "ema",
+    "grad_clip": "clip_grad max_grad_norm", "batch_size": "bs", "portion": "batch_size",
+    "objective": "loss", "width": "channels hidden_size", "net": "model arch architecture",
+    "precision": "dtype amp", "data": "dataset data_path", "validation": "val_split",
+    "count": "n num num_samples n_samples num_problems train_size",
+    "checkpoint_every": "save_every", "seed": "random_seed", "device": "gpu cuda",
+    "out": "output output_dir out_dir", "resume": "checkpoint from_checkpoint",
+    "recipe_file": "config",
 }  # fmt: skip
-"""What others call the fields of recipes and the flags; the first that exists is meant."""
+"""What others call fields of recipes and flags, where that is not similar to our name."""
 
 
 def nearest(word: str, words: Collection[str]) -> list[str]:
     """The names that a wrong name of a field or a flag may mean: synonyms, else a similar one.
 
-    >>> nearest("learning-rate", ["rate", "batch"]), nearest("steps", ["epochs", "iterations"])
-    (['rate'], ['epochs', 'iterations'])
+    >>> nearest("learning-rate", ["lr", "alpha"]), nearest("steps", ["epochs", "iterations"])
+    (['lr'], ['epochs', 'iterations'])
     """
     word = word.lower().replace("-", "_")
-    synonyms = [name for name in _SYNONYMS.get(word, ()) if name in words]
-    return synonyms or difflib.get_close_matches(word, words, n=1)
+    known = [name for name, others in _SYNONYMS.items() if word in others.split()]
+    return [name for name in known if name in words] or difflib.get_close_matches(word, words, n=1)
 
 
 def device(word: str | torch.device = "auto", *, present: bool = True) -> torch.device:

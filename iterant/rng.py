@@ -125,16 +125,6 @@ class StepRng:
         return torch.Generator().manual_seed(int(bits) >> 1)
 
 
-def to_device(values: Tensor, device: torch.device) -> Tensor:
-    """Copy a CPU tensor to a device without waiting for the work queued there.
-
-    Only copies from pinned memory are asynchronous.
-    """
-    if device.type != "cuda":
-        return values.to(device)
-    return values.pin_memory().to(device, non_blocking=True)
-
-
 class Shuffle:
     """Which problems each step sees: epoch after epoch, each a fresh shuffle of all of them.
 

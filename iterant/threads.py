@@ -1,9 +1,10 @@
-"""CPU threads on a machine that other programs use, too.
+"""How CPU threads wait for each other on a machine that other programs use, too.
 
-OpenMP's threads wait for each other by spinning: the fastest way on idle cores. On busy cores the
-waiting threads use up the time in which the others could compute, and training becomes ten times
-slower or worse (``results/speed/threads-by-load.json``). So the load at the start decides, unless
-the user has set one of the environment variables below.
+OpenMP's threads wait by spinning: the fastest way on idle cores. On busy cores the waiting threads
+use up the time in which the others could compute, and training becomes ten times slower or worse
+(``results/speed/threads-by-load.json``). So the load at the start decides how they wait, unless the
+user has set one of the environment variables below. Results do not depend on it; they do depend on
+the number of threads, which therefore is never chosen by the load.
 """
 
 from __future__ import annotations
@@ -17,35 +18,26 @@ _BUSY_SHARE = 0.25
 """Of the cores: from this load on, spinning costs more than sleeping does on idle cores."""
 
 
-def load() -> float:
-    """Processes that wanted to run in the last minute, on average; 0 where that is not known."""
-    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-
-
-def is_busy() -> bool:
-    """Whether other programs use a fair share of the cores."""
-    return load() > _BUSY_SHARE * (os.cpu_count() or 1)
-
-
-def free_cores() -> int:
-    """Cores that other programs leave free, at least one."""
-    return max(1, (os.cpu_count() or 1) - round(load()))
-
-
 def number_is_chosen() -> bool:
     """Whether the user chose the number of threads by an environment variable."""
     return any(os.environ.get(name) for name in _NUMBER)
 
 
-def waiting_is_chosen() -> bool:
-    """Whether an environment variable says how threads wait."""
-    return any(os.environ.get(name) for name in _WAITING)
+def spins_on_busy_cores() -> bool:
+    """Whether other programs use a fair share of the cores and nothing says how threads wait."""
+    is_chosen = any(os.environ.get(name) for name in _WAITING)
+    return not is_chosen and load() > _BUSY_SHARE * (os.cpu_count() or 1)
+
+
+def load() -> float:
+    """The mean number of processes that wanted to run in the last minute; 0 on Windows."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
 
 
 def choose_waiting() -> None:
-    """Let threads sleep while they wait if the machine is busy; the results are the same.
+    """Let threads sleep while they wait if the machine is busy.
 
     OpenMP reads the variable once, when torch is imported: afterwards this changes nothing.
     """
-    if "torch" not in sys.modules and not waiting_is_chosen() and is_busy():
+    if "torch" not in sys.modules and spins_on_busy_cores():
         os.environ["OMP_WAIT_POLICY"] = "PASSIVE"

@@ -15,7 +15,7 @@ from PIL import Image
 CELLS = """
 import iterant
 task = iterant.task("prefix-sums")
-run = iterant.train(task, epochs=1, count=130, width=4, head=(4,), watch_every=0, out="run")
+run = iterant.train(task, epochs=1, count=130, width=4, head=(4,), monitor_every=0, out="run")
 ---
 net = iterant.load("prefix-sums")
 curve = iterant.evaluate(net, task, size=16, count=5, max_steps=20)
@@ -46,7 +46,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
 def test_progress_is_shown(outputs: list[Any]) -> None:
     title, line = outputs[0]
     assert title["text"].rstrip().endswith("seed 0, kept in run")
-    assert line["data"]["text/plain"].startswith("epoch 1 of 1, update 1 of 1, loss ")
+    assert line["data"]["text/plain"].startswith("epoch 1 of 1, step 1 of 1, loss ")
     assert '<progress value="1.000">' in line["data"]["text/html"]
     for cell in outputs[1:3]:  # the line is removed at the end
         assert [one["data"]["text/plain"] for one in cell] == [""]

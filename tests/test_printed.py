@@ -39,7 +39,7 @@ def test_curves_and_reports() -> None:
 def test_runs_and_solutions(tmp_path: Path) -> None:
     run = RunFolder.create(tmp_path / "run", {})
     run.set_status("stopped", step=3, steps=1200)
-    assert repr(run) == f"RunFolder('{tmp_path}/run': stopped, 3 of 1,200 updates)"
+    assert repr(run) == f"RunFolder('{tmp_path}/run': stopped, 3 of 1,200 steps)"
     net, problems = iterant.load("prefix-sums"), gather(SUMS, "101").problems
     (solution,) = solutions(net, SUMS, problems, max_steps=3)
     assert repr(solution).startswith("Solution(")

@@ -35,7 +35,7 @@ from iterant.io.checkpoint import CHECKPOINTS
 from iterant.nets.protocol import depth_of
 from iterant.notebook import NotebookLine, in_notebook
 from iterant.tasks.protocol import Description, Size, Task, offers, with_problems
-from iterant.training.recipe import Recipe
+from iterant.training.recipe import recipe_from_json
 from iterant.zoo.loading import folder_of, load
 
 STEPS = 300
@@ -88,7 +88,7 @@ def subject_of(
     task = with_problems(task, problems)
     if not config.get("recipe"):
         return Subject(net, task, label)
-    recipe = Recipe().changed(**config["recipe"])  # with defaults
+    recipe = recipe_from_json(config["recipe"])
     if recipe.objective.startswith("progressive"):
         return Subject(net, task, label, recipe.net, recipe.alpha, recipe.iterations)
     model = f"{recipe.net}, {recipe.objective}"

@@ -21,6 +21,7 @@ import torch
 from iterant import registry
 from iterant.bench.plain import EvenRng, PlainStep, progressive_of
 from iterant.nets import parameter_count
+from iterant.nets.from_recipe import build_network
 from iterant.nets.protocol import Net, depth_of, readout_of
 from iterant.solving import budget_for, solve
 from iterant.tasks.protocol import Problem
@@ -28,7 +29,7 @@ from iterant.tasks.user import task as named_task
 from iterant.threads import load as machine_load
 from iterant.training.optim import lr_factor
 from iterant.training.recipe import recipe as named_recipe
-from iterant.training.trainer import Trainer, build_network
+from iterant.training.trainer import Trainer
 from iterant.zoo import load
 
 Result = tuple[str, dict[str, Any]]
@@ -117,9 +118,9 @@ def bench_train(
     full_recipe = usual.changed(
         **{key: value for key, value in changes.items() if value is not None}
     )
-    network, _ = build_network(full_recipe, task_object.spec, seed)
+    network, _ = build_network(full_recipe.described(), task_object.spec, seed)
     batch = task_object.sample(
-        full_recipe.batch, size=task_object.check_size(full_recipe.size), seed=seed
+        full_recipe.batch_size, size=task_object.check_size(full_recipe.size), seed=seed
     )
     draws = [EvenRng(seed, step, of=steps) for step in range(steps)]
     pairs = [
@@ -127,7 +128,7 @@ def bench_train(
     ]  # n and k of every step
 
     def prepare() -> Sides:
-        net, _ = build_network(full_recipe, task_object.spec, seed)
+        net, _ = build_network(full_recipe.described(), task_object.spec, seed)
         plain = PlainStep(net, full_recipe, target)  # copies the network, so it comes first
         ours, factor = Trainer(net, full_recipe, target), lr_factor(full_recipe, 0, _EPOCH)
         inputs, targets = batch.inputs.to(target), batch.targets.to(target)
@@ -137,7 +138,7 @@ def bench_train(
         }
 
     differs = [net] if net else []
-    for name, sign in {"width": "w", "batch": "b", "precision": ""}.items():
+    for name, sign in {"width": "w", "batch_size": "b", "precision": ""}.items():
         if getattr(full_recipe, name) != getattr(usual, name):
             differs.append(f"{sign}{getattr(full_recipe, name)}")
     conditions = machine()

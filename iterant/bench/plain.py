@@ -71,7 +71,7 @@ def plain_loss(
 
     def cross_entropy(logits: Tensor) -> Tensor:
         losses = functional.cross_entropy(
-            logits, targets, reduction="none", label_smoothing=recipe.smoothing
+            logits, targets, reduction="none", label_smoothing=recipe.label_smoothing
         )
         counted = net.readout.counted(inputs)
         return losses.mean() if counted is None else losses[counted].mean()
@@ -118,9 +118,9 @@ class PlainStep:
         n, k = self.objective.draw(rng)
         loss = plain_loss(self.net, inputs, targets, self.recipe, n, k)
         torch.autograd.backward(loss)
-        if self.recipe.clip is not None:
-            nn.utils.clip_grad_norm_(self.net.parameters(), self.recipe.clip)
+        if self.recipe.grad_clip is not None:
+            nn.utils.clip_grad_norm_(self.net.parameters(), self.recipe.grad_clip)
         for group in self.optimizer.param_groups:
-            group["lr"] = self.recipe.rate * group["lr_factor"] * lr_factor
+            group["lr"] = self.recipe.lr * group["lr_factor"] * lr_factor
         self.optimizer.step()
         return loss.detach()

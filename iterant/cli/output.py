@@ -27,7 +27,7 @@ from rich.text import Text
 
 from iterant.errors import RunError
 from iterant.formatting import duration
-from iterant.training.logging import Progress, Reporter
+from iterant.training.logging import Reporter, RunProgress
 
 if TYPE_CHECKING:
     from iterant.solving import Film, Frame, Viewer
@@ -229,23 +229,22 @@ class TrainingDisplay(Reporter):
     """The progress of a training run: redrawn on a terminal, elsewhere a line every five seconds.
 
     Accuracy is that of validation after m iterations; figures after more iterations and on larger
-    problems are marked as monitoring, because they do not choose the checkpoint unless the recipe
-    says so.
+    problems are marked as monitoring, because they do not choose the checkpoint.
     """
 
     def __init__(self, screen: Console) -> None:
         self.screen = screen
         self.live = screen.is_terminal and not screen.is_dumb_terminal
-        self.progress: Progress | None = None
+        self.progress: RunProgress | None = None
         self.is_over = False
         self.last_line = -math.inf
         """When the last line was printed"""
 
-    def begin(self, title: str, folder: Path, progress: Progress) -> None:
+    def begin(self, title: str, folder: Path, progress: RunProgress) -> None:
         self.progress = progress
         self.note(f"{title}, kept in {folder}")
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: RunProgress) -> None:
         self.progress = progress
         if not self.live and monotonic() - self.last_line >= _LINE_SECONDS:
             self.last_line = monotonic()

@@ -174,7 +174,7 @@ def status(folder: Path, /, *, json: Annotated[bool, FLAG] = False) -> None:
         if run.state == "running" or (run.state == "left" and run.step):
             of = f" of {run.steps:,}" if run.steps else ""
             left = "" if run.seconds_left is None else f", about {duration(run.seconds_left)} to go"
-            echo(f"  {run.name}: {run.state}, update {run.step:,}{of}{left}")
+            echo(f"  {run.name}: {run.state}, step {run.step:,}{of}{left}")
         if run.error and run.state != "done":
             echo(f"  {run.name}: {run.state}: {run.error}")
     _show_table(folder)

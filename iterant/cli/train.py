@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from cyclopts import Group, Parameter
 
-from iterant import bounds, registry
+from iterant import registry
 from iterant.cli.options import (
     FLAG,
     SEVERAL,
@@ -37,23 +37,22 @@ _DEFAULT = "quick"
 
 
 def recipe_fields() -> list[tuple[str, str, str]]:
-    """The section (the comment above it), name and help (the string below it) of all fields.
+    """The section, name and help of all fields of a recipe.
 
     >>> recipe_fields()[0]
     ('The recipe', 'name', 'name shown in lists of runs')
     """
-    fields, section = [], "The recipe"
-    pattern = r'^(?:    # (.+)\n)?    (\w+): .+\n    """((?s:.+?))"""'
-    for title, name, text in re.findall(pattern, inspect.getsource(Recipe), re.MULTILINE):
-        section, text = title or section, " ".join(text.split()).replace("None", "none")
-        fields.append((section, name, text[:1].lower() + text[1:]))
-    return fields
+    rows, section = [], ""
+    for field in fields(Recipe):
+        section = field.metadata["section"] or section
+        rows.append((section, field.name, field.metadata["help"]))
+    return rows
 
 
 def with_recipe_flags(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command with ``**changes`` a flag for every recipe field but the notes.
 
-    Only flags that are given reach the command: ``--clip none`` differs from no --clip.
+    Only flags that are given reach the command: ``--grad-clip none`` differs from no --grad-clip.
     """
     signature, types = inspect.signature(command), get_type_hints(Recipe)
     flags = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
@@ -91,10 +90,8 @@ def train(
     seed: Seed | None = None,
     seeds: Seeds | None = None,
     resume: Path | None = None,
-    start: Path | None = None,
+    init_from: Annotated[Path | None, Parameter(name=("--init-from", "--start"))] = None,
     time_limit: Duration | None = None,
-    shard_mb: Annotated[float | None, Parameter(validator=bounds.SHARD_MB)] = None,
-    drop_pool: Annotated[bool, FLAG] = False,
     device: DeviceName = "auto",
     data: DataPath = None,
     tensorboard: Annotated[bool, FLAG] = False,
@@ -116,24 +113,20 @@ def train(
         seed: of the weights and the order of problems [default: 0]
         seeds: several runs OUT-s0, OUT-s1 …, a process each: 0-7 or 0,2,5; in parallel on a GPU
         resume: continue this run (with --seeds: RESUME-s0 …)
-        start: begin the new run with the last weights and optimizer state of this one
+        init_from: begin the new run with the last weights and optimizer state of this one
         time_limit: save a checkpoint and stop before this time is over: 9m, 90s, 1h30m; twice the
             longest step or validation is reserved for that, at most a quarter
-        shard_mb: size of a checkpoint file in MB; a tensor is never split
-        drop_pool: leave the replay pool out of checkpoints: a resumed run then differs
         tensorboard: write events for TensorBoard into RUN/events
         show: print the whole recipe and train nothing
         json: with --show: print the recipe as JSON
     """
     arguments: dict[str, Any] = {"data": data, "device": device, "time_limit": time_limit,
                                  "trust": trust_code}  # fmt: skip
-    options: dict[str, Any] = {"shard_mb": shard_mb, "drop_pool": drop_pool,
-                               "tensorboard": tensorboard}  # fmt: skip
     if json and not show:
         raise UsageError("--json says how --show prints; give both")
     if resume is not None:
         fixed = {"recipe": recipe, "recipe-file": recipe_file, "out": out, "seed": seed,
-                 "start": start, "show": show or None}  # fmt: skip
+                 "init-from": init_from, "show": show or None}  # fmt: skip
         names = [*(flag for flag, value in fixed.items() if value is not None), *changes]
         if names:
             flags = ", ".join(f"--{name.replace('_', '-')}" for name in names)
@@ -158,16 +151,15 @@ def train(
             name = f"{task_object.spec.name}-{full_recipe.name}"
             out = free_folder(name if seeds is not None else f"{name}-{seed or 0}")
         arguments |= {"task": task, "recipe": full_recipe, "out": out}
-        arguments |= {} if start is None else {"start": start}
-    if seeds is not None and start is not None:
-        raise UsageError("--start is for one run; start each seed by itself with --seed")
+    if seeds is not None and init_from is not None:
+        raise UsageError("--init-from is for one run; start each seed by itself with --seed")
     if seeds is not None and seed is not None:
         raise UsageError("give --seed for one run or --seeds for several, not both")
     with output_may_fail():
         if seeds is None:
-            _train_one(arguments, seed or 0, options)
+            _train_one({**arguments, "seed": seed, "init_from": init_from}, tensorboard=tensorboard)
         else:
-            _train_several(arguments, seeds, options)
+            _train_several(arguments, seeds, tensorboard=tensorboard)
 
 
 def _recipes(
@@ -188,27 +180,28 @@ def _recipes(
     return base, changed.changed_by_user(**changes)
 
 
-def _train_one(arguments: dict[str, Any], seed: int, options: dict[str, Any]) -> None:
+def _train_one(arguments: dict[str, Any], *, tensorboard: bool) -> None:
     from iterant.training.logging import TensorBoardReporter
     from iterant.training.run import train as train_run
 
-    tensorboard = options.pop("tensorboard")
     with training_display(console()) as screen:
         reporter = TensorBoardReporter(screen) if tensorboard else screen
-        run = train_run(seed=seed, reporter=reporter, **arguments, **options)
+        run = train_run(reporter=reporter, **arguments)
     if run.state == "finished":
         best = run.status.best.get("validation")
         text = "" if best is None else f"; best on validation: {percent(best)}"
         echo(f"finished{text}, kept in {run.path}")
         return
-    echo(f"{run.status.reason or run.state} after update {run.status.step:,}; continue with:")
+    echo(f"{run.status.reason or run.state} after step {run.status.step:,}; continue with:")
     echo(f"  iterant train --resume {run.path}{_trust()}")
 
 
-def _train_several(arguments: dict[str, Any], seeds: str, options: dict[str, Any]) -> None:
+def _train_several(arguments: dict[str, Any], seeds: str, *, tensorboard: bool) -> None:
     from iterant.runner import parse_seeds, train_seeds
 
-    final = train_seeds(seeds=parse_seeds(seeds), options=options, say=echo, **arguments)
+    final = train_seeds(
+        seeds=parse_seeds(seeds), options={"tensorboard": tensorboard}, say=echo, **arguments
+    )
     folder = arguments.get("resume") or arguments.get("out")
     command = f"iterant train --resume {folder} --seeds {seeds}{_trust()}"
     if final.of("left"):
@@ -226,17 +219,17 @@ def _show_recipe(task: Task, recipe: Recipe, base: Recipe, *, as_json: bool) -> 
     """Print the recipe, its differences from ``base``, the network and the optimizer steps."""
     import json
 
-    from iterant.training.run import plan
+    from iterant.training.run import run_summary
 
-    planned = plan(task, recipe)
+    summary = run_summary(task, recipe)
     if as_json:
-        whole = {"task": task.spec.name, "recipe": recipe.described(), **planned}
+        whole = {"task": task.spec.name, "recipe": recipe.described(), **summary}
         for line in json.dumps(whole, indent=2, ensure_ascii=False).split("\n"):
             echo(line)
         return
-    config = planned["network"]["config"]
-    defaults = {"width": config.get("width"), "head": config.get("head"), "size": planned["size"],
-                "count": planned["problems"] + planned["held_out"]}  # fmt: skip
+    config = summary["network"]["config"]
+    defaults = {"width": config.get("width"), "head": config.get("head"), "size": summary["size"],
+                "count": summary["problems"] + summary["held_out"]}  # fmt: skip
 
     def text(value: Any) -> str:
         if isinstance(value, tuple | list):
@@ -259,8 +252,8 @@ def _show_recipe(task: Task, recipe: Recipe, base: Recipe, *, as_json: bool) -> 
         rows.append([f"  {name}", text(value), f"{changed}{about}"])
     print_table(None, *rows)
     echo()
-    echo(f"network: {planned['network']['kind']}, {planned['parameters']:,} parameters")
-    echo(f"problems: {planned['problems']:,} for training, {planned['held_out']:,} for validation")
-    echo(f"updates: {planned['updates_per_epoch']:,} per epoch, {planned['updates']:,} in total")
+    echo(f"network: {summary['network']['kind']}, {summary['parameters']:,} parameters")
+    echo(f"problems: {summary['problems']:,} for training, {summary['held_out']:,} for validation")
+    echo(f"steps: {summary['steps_per_epoch']:,} per epoch, {summary['steps']:,} in total")
     for note in recipe.notes:
         echo(f"note: {note}")

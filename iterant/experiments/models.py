@@ -143,7 +143,7 @@ def _sums() -> Iterator[Model]:
     for model in _paper_nets("sums", "prefix-sums", 1.0, (15.0, 15.0), tests=_SUMS_TESTS,
                              studies=_SUMS_STUDIES, study_size=48):  # fmt: skip
         # Plain DT with alpha 1 trains at 1e-4 in the authors' code; with alpha 0 as the others.
-        yield replace(model, changes={"rate": 1e-3}) if model.key == "sums-dt-a0" else model
+        yield replace(model, changes={"lr": 1e-3}) if model.key == "sums-dt-a0" else model
     # Validation is never perfect, so it takes the whole schedule.
     yield Model("sums-ff", "prefix-sums", "ff", "FF", 0.0, tests=_SUMS_TESTS, seconds=80.0)
     grid: dict[str, Any] = {"tests": _SUMS_TESTS[-1:], "seeds": 3}

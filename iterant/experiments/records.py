@@ -34,6 +34,7 @@ from iterant.experiments.models import MODELS
 from iterant.io import append_line, is_torn, read_json, read_lines, write_json
 from iterant.io.files import PathLike, make_folder, quoted, to_json
 from iterant.io.results import check_result, make_result
+from iterant.training.recipe import current_names
 
 FOLDERS = ("paper", "recipes", "runs")
 """Folders of results/ that have records: of the paper's networks, of ours, and new ones."""
@@ -123,7 +124,7 @@ class Record:
     @property
     def older(self) -> bool:
         """Whether the model's recipe has changed since; fields that are new do not count."""
-        recipe = self.figures.get("training", {}).get("recipe", {})
+        recipe = current_names(self.figures.get("training", {}).get("recipe", {}))
         now = to_json(MODELS[self.model].recipe.described()) if self.model in MODELS else {}
         compared = (recipe.keys() & now.keys()) - {"name", "notes", "precision"}
         return any(recipe[key] != now[key] for key in compared)

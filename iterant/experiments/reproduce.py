@@ -39,8 +39,8 @@ from iterant.runner.plan import Plan, PlannedRun
 from iterant.runner.worker import Job, Launch, Say, run_local
 from iterant.tasks.protocol import Batch, Task
 from iterant.training.data import TrainingSet
-from iterant.training.loop import PERFECT, Clock
-from iterant.training.recipe import Recipe
+from iterant.training.interrupts import PERFECT, Clock
+from iterant.training.recipe import recipe_from_json
 from iterant.zoo.loading import load
 
 FOLDER = "runs/campaign"
@@ -204,7 +204,7 @@ def measure(
 
 def measure_training(run: RunFolder, net: Net, task: Task, device: torch.device) -> dict[str, Any]:
     """Recipe, history and end of training, and the tested weights' accuracy at that size."""
-    recipe, status = Recipe().changed(**run.config["recipe"]), run.status
+    recipe, status = recipe_from_json(run.config["recipe"]), run.status
     figures: dict[str, Any] = {
         "ended": run.state if status.reason is None else status.reason,
         "updates": status.step,

@@ -8,11 +8,11 @@
     >>> config, tensors = read_weights("runs/m0")            # a run: its best weights
     >>> config, tensors = read_weights("runs/m0", "averaged")
 
-``checkpoints/last`` stands for the index ``last.json`` and the safetensors files (shards) that it
-lists with their sizes, checksums and tensor names; the index of a weights folder is its
-``config.json``, which also describes the network. The shards get new names and are written first;
-replacing the index is the one step that makes them valid. A process killed before that step leaves
-the old set, one killed after it the new set. The next save removes what is left over.
+``checkpoints/last`` stands for the index ``last.json`` and the safetensors file that it lists with
+its size, checksum and tensor names; the index of a weights folder is its ``config.json``, which
+also describes the network. The file gets a new name and is written first; replacing the index is
+the one step that makes it valid. A process killed before that step leaves the old set, one killed
+after it the new set. The next save removes what is left over.
 """
 
 from __future__ import annotations
@@ -43,14 +43,10 @@ if TYPE_CHECKING:
 FORMAT = 1
 CONFIG, CHECKPOINTS = "config.json", "checkpoints"
 
-SMALLEST_SHARD_MB = 0.01
-LARGEST_SHARD_MB = 512.0
-"""The default; a limit, because a shard is copied in memory while it is written."""
-
 NET = "net."
 """The prefix of the network's tensors in a checkpoint, beside those of the optimizer."""
 
-ORDER = ("best", "averaged", "last")
+CHECKPOINT_PRIORITY = ("best", "averaged", "last")
 """Which checkpoint of a run to read first, unless its configuration has "prefer"."""
 
 
@@ -58,17 +54,15 @@ def save_tensors(
     path: PathLike,
     tensors: Mapping[str, Tensor],
     metadata: Mapping[str, Any] | None = None,
-    shard_mb: float | None = None,
 ) -> list[Path]:
     """Replace the set of tensors at ``path`` and return its files, the index first.
 
     Tensors may have any shape, memory layout and dtype that safetensors knows. ``metadata`` is
-    JSON, with null for NaN. A file has at most ``shard_mb`` million bytes, unless one tensor needs
-    more.
+    JSON, with null for NaN.
     """
     path = Path(path)
     content = {"format": FORMAT, "metadata": to_json(metadata or {}, nan_to_null=True)}
-    return _replace(path.with_name(f"{path.name}.json"), path.name, content, tensors, shard_mb)
+    return _replace(path.with_name(f"{path.name}.json"), path.name, content, tensors)
 
 
 def save_weights(
@@ -83,42 +77,24 @@ def save_weights(
     target = make_folder(folder)
     if (target / CHECKPOINTS).exists():
         raise RunError(f"{quoted(target)} is a run folder; write weights into another folder")
-    _replace(target / CONFIG, "weights", content, tensors, None)
+    _replace(target / CONFIG, "weights", content, tensors)
     return target
 
 
 def _replace(
-    index: Path,
-    stem: str,
-    content: dict[str, Any],
-    tensors: Mapping[str, Tensor],
-    shard_mb: float | None,
+    index: Path, stem: str, content: dict[str, Any], tensors: Mapping[str, Tensor]
 ) -> list[Path]:
-    """Write the shards, then the index that makes them valid."""
-    limit = (shard_mb or LARGEST_SHARD_MB) * 1_000_000
-    groups: list[dict[str, Tensor]] = [{}]
-    size = 0
-    for name, tensor in tensors.items():
-        # The header of a file takes less than 300 bytes and the name for each tensor.
-        cost = tensor.numel() * tensor.element_size() + 300 + len(name)
-        if size + cost > limit and groups[-1]:
-            groups.append({})
-            size = 0
-        groups[-1][name] = tensor
-        size += cost
-    token = secrets.token_hex(6)
+    """Write the tensors, then the index that makes them valid."""
+    file = index.with_name(f"{stem}-{secrets.token_hex(6)}-00001-of-00001.safetensors")
     _remove_unlisted(index, stem)  # first: a nearly full disk needs the space
     try:
-        shards = []
-        for number, group in enumerate(groups, start=1):
-            name = f"{stem}-{token}-{number:05}-of-{len(groups):05}.safetensors"
-            shards.append(write_shard(index.with_name(name), group))
-        weights = {"shards": shards, "split": {}}  # "split": see `_read_shards`
+        # Earlier versions wrote several shards, see `_read_shards`.
+        weights = {"shards": [write_shard(file, tensors)], "split": {}}
         write_json(index, {**content, "weights": weights}, checksummed=True)
     finally:
         # Read the index again: after a late signal it may be the new one.
         _remove_unlisted(index, stem)
-    return [index, *(index.with_name(shard["file"]) for shard in shards)]
+    return [index, file]
 
 
 def write_shard(
@@ -217,7 +193,7 @@ def read_weights(
 def _read_run(folder: Path, which: str | None) -> tuple[dict[str, Any], dict[str, Tensor]]:
     config = read_json(folder / CONFIG, checksummed=True)
     saved = checkpoint_names(folder)
-    order = (which,) if which else (config.get("prefer"), *ORDER)
+    order = (which,) if which else (config.get("prefer"), *CHECKPOINT_PRIORITY)
     name = next((name for name in order if name in saved), None)
     if name is None:
         raise RunError(
@@ -292,7 +268,7 @@ def _read_shards(folder: Path, weights: dict[str, Any], prefix: str) -> dict[str
                 )
             loaded = load(data)
             tensors |= {name: loaded[name] for name in names}
-    # Earlier versions cut large tensors into flat parts name#0, name#1.
+    # The first version cut large tensors into flat parts name#0, name#1.
     parts: dict[str, list[Tensor]] = {name: [] for name, _ in weights["split"].items()}
     for key in list(tensors):
         if (name := key.rpartition("#")[0]) in parts:

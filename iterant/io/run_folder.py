@@ -103,7 +103,7 @@ class RunFolder:
 
     def __repr__(self) -> str:
         status = self.status
-        progress = f"{status.step:,} of {counted(status.steps or status.step, 'update')}"
+        progress = f"{status.step:,} of {counted(status.steps or status.step, 'step')}"
         return f"RunFolder({quoted(self.path)}: {self.state}, {progress})"
 
     @staticmethod
@@ -206,16 +206,10 @@ class RunFolder:
         write_lines(self.path / METRICS, records)
 
     def save(
-        self,
-        name: str,
-        tensors: Mapping[str, Tensor],
-        metadata: Mapping[str, Any] | None = None,
-        shard_mb: float | None = None,
+        self, name: str, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any] | None = None
     ) -> list[Path]:
         """Replace the checkpoint of this name; the network's tensors are named ``net.…``."""
-        return save_tensors(
-            make_subfolder(self.path / CHECKPOINTS) / name, tensors, metadata, shard_mb
-        )
+        return save_tensors(make_subfolder(self.path / CHECKPOINTS) / name, tensors, metadata)
 
     def load(self, name: str, prefix: str = "") -> tuple[dict[str, Tensor], dict[str, Any]]:
         """The tensors and metadata of a checkpoint, verified; see `load_tensors`."""

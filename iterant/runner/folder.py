@@ -45,6 +45,7 @@ from iterant.io.files import (
     to_json,
 )
 from iterant.runner.plan import Plan, PlannedRun
+from iterant.training.recipe import current_names
 
 PLAN, SLURM, LOG, STOP = "sweep.json", "slurm", "log", "stop"
 _FORMAT = 1
@@ -208,9 +209,10 @@ def _check_names(sweep: SweepFolder) -> None:
 def _check_settings(before: PlannedRun, now: PlannedRun) -> None:
     """Raise an error if a run would be resumed with other settings than it was started with."""
     old, new = (
-        to_json({"task": run.task, "recipe": run.recipe, "seed": run.seed, **run.changes})
+        {"task": run.task, "recipe": run.recipe, "seed": run.seed, **current_names(run.changes)}
         for run in (before, now)
     )
+    old, new = to_json(old), to_json(new)
     for key in {**old, **new}:
         if old.get(key) != new.get(key):
             raise RunError(
@@ -288,7 +290,9 @@ def _state(folder: SweepFolder, name: str, queued: str | None) -> RunState:
         run = RunFolder.open(folder.run_path(name))
         steps, metrics = run.status.steps, run.metrics()
         step = max([run.status.step, *(line["step"] for line in metrics[-1:])])
-        speeds = [line["updates_per_second"] for line in metrics if line.get("kind") == "train"]
+        # The second key is that of earlier versions.
+        speeds = [line.get("steps_per_second") or line["updates_per_second"]
+                  for line in metrics if line.get("kind") == "train"]  # fmt: skip
     except (RunError, KeyError, TypeError) as error:
         return RunState(name, state, failures.error or str(error))
     left = (steps - step) / speeds[-1] if steps and speeds and speeds[-1] else None

@@ -23,11 +23,11 @@ from typing import Any
 from iterant import registry
 from iterant.errors import IterantError, UsageError
 from iterant.io.files import PathLike, quoted, read_toml
+from iterant.nets.from_recipe import build_network
 from iterant.rng import check_seed
 from iterant.tasks.protocol import Size, Task
 from iterant.training.recipe import RECIPES
 from iterant.training.run import recipe_for
-from iterant.training.trainer import build_network
 
 Fields = dict[str, Any]
 
@@ -209,7 +209,7 @@ def planned(
         task_object.check_size(full_recipe.size)
         if (task_name, full_recipe.net) not in nets:
             # Build one network of each kind now, so that errors come before the first run.
-            build_network(full_recipe, task_object.spec, 0)
+            build_network(full_recipe.described(), task_object.spec, 0)
             nets.add((task_name, full_recipe.net))
         point_name = _point_name(point, varied)
         if f"{point_name}-s{seed_list[0]}" in runs:

@@ -24,6 +24,7 @@ from iterant.errors import RunError, UsageError, argument
 from iterant.formatting import counted, duration, seconds
 from iterant.io import RunFolder, write_atomic
 from iterant.io.files import PathLike, check_writable_folder, lock_holder
+from iterant.nets.from_recipe import build_network
 from iterant.runner import slurm
 from iterant.runner.folder import STOP, SweepFolder, SweepStatus, status
 from iterant.runner.plan import Plan, PlannedRun, parse_seeds, read_plan
@@ -32,18 +33,17 @@ from iterant.runner.slurm import Cluster
 from iterant.runner.worker import Launch, Say, capacity, run_local
 from iterant.tasks.protocol import Task
 from iterant.threads import number_is_chosen
-from iterant.training.loop import Signals
+from iterant.training.interrupts import Signals
 from iterant.training.recipe import RECIPES, Recipe
 from iterant.training.recipe import recipe as named_recipe
 from iterant.training.run import (
     find_task,
     recipe_for,
+    run_summary,
     task_and_recipe,
     threads_for,
     threads_of,
 )
-from iterant.training.run import plan as check_recipe
-from iterant.training.trainer import build_network
 
 _RUNS_PER_GPU = 8
 """Seeds of one recipe that share a GPU."""
@@ -145,8 +145,8 @@ def train_seeds(
     This is a sweep in OUT whose run folders lie beside it. Each seed is trained by its own process,
     so its result is the same as when trained alone, and one that fails does not stop the others.
     ``resume`` continues the runs ``RESUME-s0`` … and starts those that are missing. ``at_once`` is
-    the number of runs side by side, by default 1 on a CPU and 8 on a GPU. ``options``: shard_mb,
-    drop_pool and tensorboard of each run. The other arguments are those of `train`.
+    the number of runs side by side, by default 1 on a CPU and 8 on a GPU. ``options``:
+    tensorboard of each run. The other arguments are those of `train`.
     """
     seeds = parse_seeds(seeds)
     registry.allow([task, changes.get("net")])
@@ -183,7 +183,7 @@ def train_seeds(
             raise RunError(f"{existing[0]} is a run of {name}, not of {task}; leave {task} out")
         with registry.names_of_file(existing[0], config, trust=trust):
             task_object, full_recipe = task_and_recipe(config, None, data)
-    check_recipe(task_object, full_recipe)
+    run_summary(task_object, full_recipe)  # raises the errors of the runs before they start
     recipe_name, fields = _as_changes(full_recipe, task_object)
     runs = tuple(
         PlannedRun(path.name, name, recipe_name, seed, fields) for seed, path in paths.items()
@@ -191,7 +191,7 @@ def train_seeds(
     plan = Plan(base.name, runs, data=None if data is None else str(data), options=options or {},
                 sibling_folders=True)  # fmt: skip
     # A run equals one of `iterant train` bit for bit only with as many threads.
-    threads = threads or threads_for(build_network(full_recipe, task_object.spec, 0)[0])
+    threads = threads or threads_for(build_network(full_recipe.described(), task_object.spec, 0)[0])
     launch = Launch(threads=threads, device=device)
     if at_once is None:
         at_once = _RUNS_PER_GPU if registry.device(device).type == "cuda" else 1

@@ -38,8 +38,8 @@ from iterant.io.results import hardware
 from iterant.runner.folder import ATTEMPTS, LOG, Failures, SweepFolder
 from iterant.runner.plan import PlannedRun
 from iterant.tasks.protocol import Task
+from iterant.training.interrupts import Clock, Signals
 from iterant.training.logging import Reporter, TensorBoardReporter
-from iterant.training.loop import Clock, Signals
 from iterant.training.run import recipe_for, train
 from iterant.zoo.loading import load
 
@@ -110,10 +110,11 @@ class Job:
 def train_and_evaluate(job: Job) -> dict[str, Any] | None:
     """The default job of a plan: train the run, then evaluate it on the tests not done yet."""
     start, options = time.monotonic(), job.folder.plan.options
+    # The first two are of earlier versions.
     if unknown := options.keys() - {"shard_mb", "drop_pool", "tensorboard"}:
         # They come from a file: trust=True, for example, is for the caller to say.
         raise RunError(f"unknown options in {job.folder.path}: {', '.join(sorted(unknown))}")
-    run = job.train(**options)
+    run = job.train(tensorboard=options.get("tensorboard", False))
     if run.state != "finished":
         return None
     if int(os.environ.get("RANK", "0")):

@@ -1,8 +1,9 @@
 """Training: recipes, objectives, the loop, checkpoints, several processes.
 
-recipe.py       recipes: everything that decides a run
+recipe.py       a recipe: everything that decides a run; recipes.py: the named ones
 run.py          train(): start and resume a run
-loop.py         a run from its first step to its last, with validation, and why it ends
+loop.py         a run from its first step to its last, with validation
+interrupts.py   why it ends early: time limit, signals, a loss that diverges
 logging.py      where it reports its progress
 trainer.py      one optimizer step; optim.py: optimizers, learning rate, loss scale
 objectives.py   the losses: progressive (Algorithm 1), run-time weighted, criterion; the unroll

@@ -13,9 +13,19 @@ import torch
 from torch import Tensor
 
 from iterant.errors import RecipeError, TaskError
-from iterant.rng import StepRng, Stream, to_device
+from iterant.rng import StepRng, Stream
 from iterant.tasks.protocol import Batch, PackedProblems, Task, offers
 from iterant.training.recipe import Recipe
+
+
+def to_device(values: Tensor, device: torch.device) -> Tensor:
+    """Copy a CPU tensor to a device without waiting for the work queued there.
+
+    Only copies from pinned memory are asynchronous.
+    """
+    if device.type != "cuda":
+        return values.to(device)
+    return values.pin_memory().to(device, non_blocking=True)
 
 
 @dataclass(frozen=True)
@@ -44,9 +54,9 @@ class TrainingSet:
                     "(no method `mirrored`); leave it out"
                 )
             mirrored = task.mirrored
-        if recipe.places and task.spec.classes != 2:
+        if recipe.position_loss and task.spec.classes != 2:
             raise RecipeError(
-                f"places asks where class 1 is, and {name} has {task.spec.classes} classes; "
+                f"position_loss asks where class 1 is, and {name} has {task.spec.classes} classes; "
                 "leave it out"
             )
         count = validation + training
@@ -113,9 +123,9 @@ def split_sizes(task: Task, recipe: Recipe) -> tuple[int, int]:
     if recipe.count is None and isinstance(size, tuple):  # a range of stored problems
         count = min(count, size[1] - size[0])
     validation = round(count * recipe.validation)
-    if count - validation < recipe.batch:
+    if count - validation < recipe.batch_size:
         raise RecipeError(
-            f"a batch of {recipe.batch} does not fit the {count - validation} training problems of "
-            f"{task.spec.name}; choose a smaller batch or a larger count"
+            f"a batch of {recipe.batch_size} does not fit the {count - validation} training "
+            f"problems of {task.spec.name}; choose a smaller batch_size or a larger count"
         )
     return validation, count - validation

@@ -45,7 +45,7 @@ class ProcessGroup:
         if batch % self.size:
             raise RecipeError(
                 f"a batch of {batch} cannot be shared equally by {self.size} processes; "
-                f"choose a batch that {self.size} divides"
+                f"choose a batch_size that {self.size} divides"
             )
 
     def shard(self, rows: Tensor) -> Tensor:
@@ -73,13 +73,13 @@ class ProcessGroup:
         for tensor, part in zip(tensors, parts, strict=True):
             tensor.copy_(part.view_as(tensor))
 
-    def any_process(self, flag: bool) -> bool:
-        """Whether the flag is set in any process: all must leave a loop together."""
+    def maximum(self, number: int) -> int:
+        """The largest number of any process: all must leave a loop together, for one reason."""
         if self.size == 1:
-            return flag
-        value = torch.tensor(float(flag), device=self._device)
+            return number
+        value = torch.tensor(int(number), device=self._device)
         self._communicate(lambda: distributed.all_reduce(value, op=distributed.ReduceOp.MAX))
-        return bool(value > 0)
+        return int(value)
 
     def leave(self) -> None:
         """Leave the group, at exit or after a failure, so that the others notice at once."""

@@ -22,7 +22,7 @@ from iterant.notebook import NotebookLine, in_notebook
 
 
 @dataclass(frozen=True)
-class Progress:
+class RunProgress:
     """The progress of a run."""
 
     step: int
@@ -32,7 +32,7 @@ class Progress:
     epochs: int
     loss: float
     """Mean since the last report"""
-    rate: float
+    lr: float
     """Learning rate"""
     steps_per_second: float
     seconds_left: float
@@ -43,7 +43,7 @@ class Progress:
 
     def lines(self, *, is_over: bool = False) -> list[str]:
         """As text: position, loss and speed; accuracy; monitoring."""
-        parts = [f"epoch {self.epoch} of {self.epochs}", f"update {self.step:,} of {self.steps:,}"]
+        parts = [f"epoch {self.epoch} of {self.epochs}", f"step {self.step:,} of {self.steps:,}"]
         if math.isfinite(self.loss):
             parts.append(f"loss {self.loss:.4g}")
         if self.steps_per_second > 0:
@@ -64,10 +64,10 @@ class Progress:
 class Reporter:
     """Receives the progress of a run; this one ignores it."""
 
-    def begin(self, title: str, folder: Path, progress: Progress) -> None:
+    def begin(self, title: str, folder: Path, progress: RunProgress) -> None:
         """The run starts or resumes."""
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: RunProgress) -> None:
         """There is new progress."""
 
     def note(self, text: str) -> None:
@@ -82,12 +82,12 @@ class NotebookReporter(Reporter):
 
     def __init__(self) -> None:
         self._line = NotebookLine()
-        self._progress: Progress | None = None
+        self._progress: RunProgress | None = None
 
-    def begin(self, title: str, folder: Path, progress: Progress) -> None:
+    def begin(self, title: str, folder: Path, progress: RunProgress) -> None:
         self.note(f"{title}, kept in {folder}")
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: RunProgress) -> None:
         self._progress = progress
         self._line.show(", ".join(progress.lines()), progress.step / progress.steps)
 
@@ -117,13 +117,13 @@ class TensorBoardReporter(Reporter):
         self._next, self._writer_class = reporter, SummaryWriter
         self._writer: Any = None
 
-    def begin(self, title: str, folder: Path, progress: Progress) -> None:
+    def begin(self, title: str, folder: Path, progress: RunProgress) -> None:
         """Open the event file; events after the step to resume from are discarded."""
         self._writer = self._writer_class(str(folder / "events"), purge_step=progress.step + 1)
         self._writer.add_text("run", title, progress.step)
         self._next.begin(title, folder, progress)
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: RunProgress) -> None:
         """Write the figures measured just now or, without any, loss, learning rate and speed."""
         groups = {"validation": "validation"}  # the others are of monitoring
         values = {
@@ -131,8 +131,8 @@ class TensorBoardReporter(Reporter):
             for name in progress.fresh
         } or {
             "training/loss": progress.loss,
-            "training/rate": progress.rate,
-            "training/updates per second": progress.steps_per_second,
+            "training/lr": progress.lr,
+            "training/steps per second": progress.steps_per_second,
         }
         for name, value in values.items():
             if math.isfinite(value):  # tags may have letters, digits and _ / . - only

@@ -1,4 +1,4 @@
-"""The training loop: optimizer steps, validation, checkpoints, and every way a run can end.
+"""The training loop: optimizer steps, validation, checkpoints.
 
     >>> run = train("prefix-sums", recipe="quick", seed=0, out="runs/s0")
 
@@ -8,23 +8,18 @@ the same number of threads.
 
 Validation chooses the best checkpoint. In-distribution accuracy says nothing about extrapolation,
 so a run also measures accuracy and the change of features on somewhat larger problems at several
-times the iterations. That is monitoring: it is recorded, and chooses a checkpoint only where a
-recipe says so.
+times the iterations. That is monitoring: it is recorded, and chooses nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
-import signal
-import threading
 import time
-from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
-from types import FrameType
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
@@ -33,29 +28,28 @@ from iterant.evaluation import Curve, budget_of, evaluate_batch
 from iterant.formatting import duration, size_text
 from iterant.io import RunFolder
 from iterant.nets import parameter_count
+from iterant.nets.from_recipe import build_network
 from iterant.nets.protocol import Net, depth_of
 from iterant.rng import Shuffle, StepRng
 from iterant.tasks.protocol import Batch, Task
 from iterant.training.data import TrainingSet
-from iterant.training.logging import Progress, Reporter
+from iterant.training.interrupts import AT_LIMIT, PERFECT, Clock, LossGuard, Signals
+from iterant.training.logging import Reporter, RunProgress
 from iterant.training.optim import lr_factor
 from iterant.training.recipe import Recipe
-from iterant.training.trainer import Trainer, build_network
+from iterant.training.trainer import Trainer
 
 _LOGS_PER_EPOCH = 20
 _MIN_LOG_INTERVAL = 20
 """On a GPU, in steps: reading the loss waits for all queued work."""
-_TRIES = 3
+_CHECK_INTERVAL = 10
+"""Steps after which several processes agree whether to stop, which waits for all queued work."""
+_ATTEMPTS = 3
 """Attempts of a run that ends below ``restart_below``, the first included."""
 _MIN_STEPS = 1000
 """Shorter runs are not restarted."""
 _MOST_AT_2M = 1000
 """At most this many validation problems are also evaluated after twice the iterations."""
-PERFECT = "stopped by a perfect validation"
-"""The reason to stop at 100 %: no later weights can replace the first of equally good ones."""
-
-AT_LIMIT = "stopped at the time limit"
-"""The reason to stop when only the reserved part of the time limit is left."""
 
 Figures = dict[str, float]
 
@@ -74,16 +68,14 @@ class Loop:
         *,
         clock: Clock,
         reporter: Reporter,
-        shard_mb: float | None = None,
-        drop_pool: bool = False,
         until_perfect: bool = False,
     ) -> None:
         """``folder`` is None in all processes but the first; the options are those of `train`."""
         self.recipe, self.seed, self.trainer, self.problems = recipe, seed, trainer, problems
         self.folder, self.clock, self.reporter = folder, clock, reporter
-        self.shard_mb, self.drop_pool, self.until_perfect = shard_mb, drop_pool, until_perfect
-        self.spec, self.processes, self.tries = task.spec, trainer.processes, 1
-        self.per_epoch = len(problems) // recipe.batch
+        self.until_perfect = until_perfect
+        self.spec, self.processes, self.attempt = task.spec, trainer.processes, 1
+        self.per_epoch = len(problems) // recipe.batch_size
         self.total = self.per_epoch * recipe.epochs
         least = _MIN_LOG_INTERVAL if trainer.device.type == "cuda" else 1
         self.log_interval = max(least, self.per_epoch // _LOGS_PER_EPOCH)
@@ -144,8 +136,14 @@ class Loop:
     def _steps(self, signals: Signals) -> str | None:
         """Train to the last step or the first reason to stop; returns the reason."""
         self.timed_from = (self.step, self.clock.elapsed)
+        checked = self.clock.elapsed
         while self.step < self.total:
-            reason = self._reason_to_stop(signals)
+            in_epoch = self.step % self.per_epoch
+            reason = None
+            if self.processes.size == 1 or in_epoch % _CHECK_INTERVAL == 0:
+                self.clock.record(self.clock.elapsed - checked)
+                checked = self.clock.elapsed
+                reason = self._reason_to_stop(signals)
             if reason is not None:
                 if reason == AT_LIMIT:
                     self.reporter.note(
@@ -155,13 +153,11 @@ class Loop:
                     )
                 self.save()
                 return reason
-            start, in_epoch = self.clock.elapsed, (self.step + 1) % self.per_epoch
             self._step()
-            if in_epoch % self.log_interval == 0:
+            if (in_epoch + 1) % self.per_epoch % self.log_interval == 0:
                 self._log_losses()
-            if in_epoch == 0:
+            if in_epoch + 1 == self.per_epoch:
                 self._end_of_epoch(self.step // self.per_epoch)
-            self.clock.record(self.clock.elapsed - start)
         return None
 
     def _step(self) -> None:
@@ -174,13 +170,11 @@ class Loop:
     def _reason_to_stop(self, signals: Signals) -> str | None:
         """The first reason to stop, the same in all processes."""
         # EMA weights keep improving after a perfect validation; others cannot.
-        until_perfect = self.until_perfect and self.recipe.average is None
-        perfect = self.figures.get("validation") == 1.0
-        if until_perfect and self.processes.any_process(perfect):
-            return PERFECT
-        if self.processes.any_process(signals.raised is not None):
-            return f"stopped by {signals.raised or 'another process'}"
-        return AT_LIMIT if self.processes.any_process(self.clock.over) else None
+        until_perfect = self.until_perfect and self.recipe.ema_decay is None
+        perfect = until_perfect and self.figures.get("validation") == 1.0
+        number = 3 if perfect else 2 if signals.raised else 1 if self.clock.over else 0
+        reasons = (None, AT_LIMIT, f"stopped by {signals.raised or 'another process'}", PERFECT)
+        return reasons[self.processes.maximum(number)]
 
     def _log_losses(self) -> None:
         """Log and show the mean loss since the last time."""
@@ -191,7 +185,7 @@ class Loop:
         self.losses.clear()
         progress = self._progress()
         self.reporter.show(progress)
-        self._log("train", loss=progress.loss, rate=progress.rate, updates_per_second=self.speed)
+        self._log("train", loss=progress.loss, lr=progress.lr, steps_per_second=self.speed)
 
     def _read_losses(self) -> None:
         """Fetch the losses from the device, averaged over processes, and check them."""
@@ -205,16 +199,16 @@ class Loop:
             self.guard.check(number, loss)
         self.losses += values
 
-    def _progress(self, fresh: Figures | None = None) -> Progress:
+    def _progress(self, fresh: Figures | None = None) -> RunProgress:
         """The progress of the run, for its reporter; ``fresh``: figures measured just now."""
         factor = lr_factor(self.recipe, max(0, self.step - 1), self.per_epoch)
-        return Progress(
+        return RunProgress(
             step=self.step,
             steps=self.total,
             epoch=self.step // self.per_epoch,
             epochs=self.recipe.epochs,
             loss=self.mean_loss,
-            rate=self.recipe.rate * factor,
+            lr=self.recipe.lr * factor,
             steps_per_second=self.speed,
             seconds_left=(self.total - self.step) / max(self.speed, 1e-9),
             figures=dict(self.figures),
@@ -228,12 +222,12 @@ class Loop:
         self._check_weights()
         if epoch % recipe.validate_every == 0 or final:
             fresh |= self._evaluate("validation", self.validator.validate)
-        if recipe.watch_every and (epoch % recipe.watch_every == 0 or final):
-            fresh |= self._evaluate("watch", self.validator.monitor)
+        if recipe.monitor_every and (epoch % recipe.monitor_every == 0 or final):
+            fresh |= self._evaluate("monitor", self.validator.monitor)
         self._keep_best(epoch, fresh)
         accuracy = fresh.get("validation", math.inf)
-        low = final and self.processes.any_process(accuracy < recipe.restart_below)
-        if low and self.tries < _TRIES and self.total >= _MIN_STEPS:
+        low = final and self.processes.maximum(accuracy < recipe.restart_below)
+        if low and self.attempt < _ATTEMPTS and self.total >= _MIN_STEPS:
             self._restart(fresh)
             return
         if fresh:
@@ -246,20 +240,20 @@ class Loop:
         accuracy, threshold = fresh.get("validation", math.nan), self.recipe.restart_below
         self.reporter.note(
             f"validation accuracy {100 * accuracy:.2f} % at the end, below {100 * threshold:g} %: "
-            f"restarting with other weights, attempt {self.tries + 1} of {_TRIES}"
+            f"restarting with other weights, attempt {self.attempt + 1} of {_ATTEMPTS}"
         )
-        seed = StepRng(self.seed, self.tries).integer(0, 2**31 - 1, "weights")
-        net, _ = build_network(self.recipe, self.spec, seed)
+        seed = StepRng(self.seed, self.attempt).integer(0, 2**31 - 1, "weights")
+        net, _ = build_network(self.recipe.described(), self.spec, seed)
         objective = self.trainer.user_objective
         self.trainer = Trainer(net, self.recipe, self.trainer.device, self.processes, objective)
-        self.tries += 1
+        self.attempt += 1
         self.guard = LossGuard(forgiving=self.trainer.loss_scale is not None)
         self.device_losses, self.losses = [], []
         self.save()
         self.timed_from = (0, self.clock.elapsed)
         if self.folder is not None:
             self.folder.rewind_metrics(0)
-        self._log("again", **{"try": self.tries, "figures": fresh})
+        self._log("restart", attempt=self.attempt, figures=fresh)
 
     def _evaluate(self, kind: str, evaluate: Callable[[Any], Figures]) -> Figures:
         """Figures of the present (EMA) weights; only the first process evaluates."""
@@ -274,11 +268,13 @@ class Loop:
         return figures
 
     def _keep_best(self, epoch: int, fresh: Figures) -> None:
-        """Keep the present weights if the recipe's criterion calls them the best so far."""
-        better = better_than(self.best, fresh, self.recipe.choose)
-        if better is None:
+        """Keep the present weights if they are the best on validation so far.
+
+        Strictly better: the first of equals is the best, as in the authors' code.
+        """
+        if not fresh.get("validation", -1.0) > self.best.get("validation", -1.0):
             return
-        self.best = {**better, "epoch": epoch, "step": self.step}
+        self.best = {"validation": fresh["validation"], "epoch": epoch, "step": self.step}
         if self.folder is not None:
             weights = self.trainer.evaluated_weights()
             self.unsaved_best = {name: weight.clone() for name, weight in weights.items()}
@@ -289,24 +285,22 @@ class Loop:
         self._check_weights()
         if self.folder is None:
             return
-        shard_mb, pool = self.shard_mb, not self.drop_pool
         if self.unsaved_best is not None:
-            self.folder.save("best", self.unsaved_best, self.best, shard_mb)
+            self.folder.save("best", self.unsaved_best, self.best)
             self.unsaved_best = None
         if self.trainer.ema is not None:
             averaged = self.trainer.evaluated_weights()
-            self.folder.save("averaged", averaged, {"step": self.step}, shard_mb)
+            self.folder.save("averaged", averaged, {"step": self.step})
         metadata = {
-            "step": self.step, "seed": self.seed, "tries": self.tries, "best": self.best,
+            "step": self.step, "seed": self.seed, "tries": self.attempt, "best": self.best,
             "figures": self.figures, "losses": self.losses,
             "first_loss": self.guard.first, "losses_above": self.guard.above,
-            "pool": pool or self.recipe.objective != "pool",
         }  # fmt: skip
-        self.folder.save("last", self.trainer.tensors(pool=pool), metadata, shard_mb)
+        self.folder.save("last", self.trainer.tensors(), metadata)
         self.folder.set_status("running", step=self.step, steps=self.total, best=self.best)
 
     def _check_weights(self) -> None:
-        if not all(bool(weight.isfinite().all()) for weight in self.trainer.module.parameters()):
+        if not all(bool(weight.isfinite().all()) for weight in self.trainer.master.parameters()):
             raise TrainingStopped(
                 f"a weight became NaN or infinite by step {self.step}; {self.guard.ADVICE}"
             )
@@ -339,16 +333,13 @@ class Loop:
             return math.nan if value is None else value  # JSON has no NaN
 
         self.trainer.restore(tensors, metadata["step"])
-        self.best, self.tries = dict(metadata["best"]), metadata.get("tries", 1)
+        self.best, self.attempt = dict(metadata["best"]), metadata.get("tries", 1)
         self.figures = {name: number(value) for name, value in metadata["figures"].items()}
         self.losses = [number(value) for value in metadata["losses"]]
         self.guard.first = metadata["first_loss"]
         self.guard.above = metadata.get("losses_above", 0)
-        if not metadata["pool"]:
-            self.reporter.note(
-                "the checkpoint was saved without its replay pool (drop_pool), which starts "
-                "empty: from here on the run differs from an uninterrupted one"
-            )
+        if not metadata.get("pool", True):  # an option of earlier versions
+            self.reporter.note("the checkpoint was saved without its replay pool: it starts empty")
 
     def _log(self, kind: str, **record: Any) -> None:
         if self.folder is not None:
@@ -361,10 +352,9 @@ def damaged_checkpoints(run: RunFolder, besides: str = "") -> dict[str, RunError
 
     ``besides``: one that was verified already.
     """
-    status, recipe = run.status, run.config["recipe"]
-    names = {*run.checkpoints(), *(["best"] if status.best else [])}
-    if status.step:
-        has_ema = isinstance(recipe, dict) and recipe.get("average") is not None
+    names = {*run.checkpoints(), *(["best"] if run.status.best else [])}
+    if run.status.step:
+        has_ema = run.config.get("prefer") == "averaged"
         names |= {"last", "averaged"} if has_ema else {"last"}
     damaged = {}
     for name in sorted(names - {besides}):
@@ -390,7 +380,7 @@ class Validator:
         for size in self.task.spec.watch_sizes:
             with contextlib.suppress(TaskError):
                 batches[size_text(size)] = self.task.sample(
-                    recipe.watch_count, size=size, seed=recipe.data_seed + 1
+                    recipe.monitor_count, size=size, seed=recipe.data_seed + 1
                 )
         return batches
 
@@ -423,117 +413,3 @@ class Validator:
 
     def _evaluate(self, net: Net, batch: Batch, *marks: int) -> Curve:
         return evaluate_batch(net, self.task, batch, steps=marks[-1], at=marks)
-
-
-def better_than(best: Mapping[str, Any], fresh: Figures, choose: str) -> Figures | None:
-    """The figures that make the present weights the best so far, or None.
-
-    ``validation``: strictly better accuracy, so the first of equals is the best, as in the
-    authors' code. ``watch``: mean accuracy on the larger problems, the later one on a tie; that
-    size has then been used for validation, and reports must say so.
-    """
-    validation = {"validation": fresh["validation"]} if "validation" in fresh else {}
-    if choose == "validation":
-        return validation if fresh.get("validation", -1.0) > best.get("validation", -1.0) else None
-    accuracies = [value for name, value in fresh.items() if name.endswith((" at 4m", " at m"))]
-    if not accuracies or (watched := sum(accuracies) / len(accuracies)) < best.get("watched", -1.0):
-        return None
-    return {"watched": watched, **validation}
-
-
-class Clock:
-    """The time limit of a run in seconds, some of them reserved for saving; None: no limit."""
-
-    def __init__(self, limit: float | None) -> None:
-        self._start, self._limit, self._longest = time.monotonic(), limit, 0.0
-
-    @property
-    def elapsed(self) -> float:
-        return time.monotonic() - self._start
-
-    def record(self, duration: float) -> None:
-        """Record how long uninterruptible work took, such as the end of an epoch."""
-        self._longest = max(self._longest, duration)
-
-    @property
-    def reserved(self) -> float:
-        """Seconds of the limit that are kept for the end of the work and for saving.
-
-        Twice the longest uninterruptible work and a second, at most a quarter of the limit.
-        """
-        return 0.0 if self._limit is None else min(2 * self._longest + 1.0, 0.25 * self._limit)
-
-    @property
-    def over(self) -> bool:
-        """Whether to save and stop now."""
-        return self._limit is not None and self.elapsed >= self._limit - self.reserved
-
-
-_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGUSR1")
-            if hasattr(signal, name)]  # fmt: skip
-"""SIGUSR1: Slurm's warning before the time limit; Windows has none."""
-
-
-class Signals:
-    """SIGINT, SIGTERM and SIGUSR1 mean save and stop; a second SIGINT stops at once.
-
-    Only a repeated SIGINT does: clusters and torchrun send the others several times.
-    """
-
-    def __init__(self) -> None:
-        self.raised: str | None = None
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> Signals:
-        if threading.current_thread() is threading.main_thread():  # others may not set handlers
-            for number in _SIGNALS:
-                self._before[number] = signal.signal(number, self._note)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.raised is None:
-            self.raised = signal.Signals(number).name
-        elif number == signal.SIGINT:
-            raise KeyboardInterrupt
-
-
-@dataclass
-class LossGuard:
-    """Stops a run whose loss is NaN or has exploded, and reports the recent losses.
-
-    Exploded: ``patience`` losses in a row above ``factor`` times the first one. A single high loss
-    is not a divergence: with the paper's recipe for prefix sums a loss of 122 was seen between
-    losses of 1e-6, and the run recovered.
-    """
-
-    ADVICE: ClassVar[str] = (
-        "a run resumed from its last checkpoint would end here again: begin a new one with a lower "
-        "rate, with clip 1 or in precision fp32"
-    )
-
-    factor: float = 10.0
-    patience: int = 50
-    forgiving: bool = False
-    """NaN is only a high loss, because loss scaling skipped that step"""
-    first: float | None = None
-    above: int = 0
-    """Number of consecutive losses that were too high"""
-    recent: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=8))
-
-    def check(self, step: int, loss: float) -> None:
-        """Check a loss; raise TrainingStopped if training has diverged."""
-        self.recent.append((step, loss))
-        if math.isfinite(loss) or self.forgiving:
-            if self.first is None and math.isfinite(loss):
-                self.first = loss
-            high = self.first is None or not loss <= self.factor * self.first
-            self.above = self.above + 1 if high else 0
-            if self.above < self.patience:
-                return
-        event = "exploded" if math.isfinite(loss) else f"became {loss}"
-        history = ", ".join(f"{number}: {value:.4g}" for number, value in self.recent)
-        raise TrainingStopped(f"the loss {event} at step {step} (recent: {history}); {self.ADVICE}")

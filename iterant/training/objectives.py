@@ -7,8 +7,10 @@ To change the loss, change this file: `Criterion` is the loss of one decoded ans
 that of a segment of iterations, `Progressive` the paper's Algorithm 1 and `RunTimeWeighted` the
 loss that it is compared with. An objective calls two methods of an `Unroll`: forward without
 gradients, and forward with backward. A local rule with message passing is unrolled faster on a CPU
-(`nets/fast/sparse_training.py`); CUDA graphs are in `cuda_graphs.py`, the replay pool is in
-`replay_pool.py`.
+(`nets/fast/sparse_training.py`), where only messages have gradients: a loss that uses features, as
+the change penalty does, must not go there (`Unroll.forward_backward`). CUDA graphs are in
+`cuda_graphs.py`, the replay pool is in `replay_pool.py`. `bench/plain.py` restates the progressive
+loss on purpose, and a test compares the two.
 
 Shapes: B batch, C channels, W width, K classes, *S space, I iterations.
 """
@@ -44,9 +46,8 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 class Criterion:
     """Cross-entropy of logits, averaged over the counted positions of a problem, then problems."""
 
-    smoothing: float = 0.0
-    """Label smoothing"""
-    places: float = 0.0
+    label_smoothing: float = 0.0
+    position_loss: float = 0.0
     """Weight of a second cross-entropy, over positions: at which of them is class 1?
 
     Where few of many positions are of class 1, such as the two squares of a chess move, the loss by
@@ -62,14 +63,14 @@ class Criterion:
             return _scalar(self.loss(logits, targets))
         counted = readout_of(net).counted(inputs)
         loss = self._by_position(logits, targets, counted)
-        if self.places:
+        if self.position_loss:
             over_positions = self._over_positions(logits, targets, counted)
-            loss = (1 - self.places) * loss + self.places * over_positions
+            loss = (1 - self.position_loss) * loss + self.position_loss * over_positions
         return loss
 
     def _by_position(self, logits: Tensor, targets: Tensor, counted: Tensor | None) -> Tensor:
         losses = functional.cross_entropy(
-            logits, targets, reduction="none", label_smoothing=self.smoothing
+            logits, targets, reduction="none", label_smoothing=self.label_smoothing
         ).flatten(1)
         if counted is None:
             return losses.mean()
@@ -82,7 +83,7 @@ class Criterion:
         if counted is not None:
             scores = scores.masked_fill(~counted.flatten(1), _MASKED)
         target = is_one / is_one.sum(dim=1, keepdim=True).clamp_min(1)
-        target = (1 - self.smoothing) * target + self.smoothing / target.shape[1]
+        target = (1 - self.label_smoothing) * target + self.label_smoothing / target.shape[1]
         return -(scores.log_softmax(dim=1) * target).sum(dim=1).mean()
 
 
@@ -105,7 +106,7 @@ class Segment:
     """Factor of the whole loss"""
     weights: tuple[float, ...] = ()
     """Weights of the losses after each iteration; empty: one loss, after the last"""
-    settle: float = 0.0
+    change_penalty: float = 0.0
     """Weight of the features' mean absolute change per iteration, added to the loss"""
     all_states: bool = False
     """Whether the result holds the state after every iteration, or only after the last"""
@@ -133,8 +134,8 @@ def segment_loss(
             for iteration, weight in enumerate(segment.weights, start=1)
         ]
         loss = torch.stack(losses).sum()
-    if segment.settle and isinstance(trajectory, Trajectory):
-        loss = loss + segment.settle * trajectory.mean_change()
+    if segment.change_penalty and isinstance(trajectory, Trajectory):
+        loss = loss + segment.change_penalty * trajectory.mean_change()
     return loss
 
 
@@ -234,7 +235,7 @@ class Unroll:
             rows = restart.view(-1, *[1] * (state.features.dim() - 1))
             start = State(torch.where(rows, self.net.start(inputs), state.features), state.step)
         trajectory: Trajectory | MessageTrajectory
-        if self.sparse and not segment.settle:  # settling also counts messages to walls
+        if self.sparse and not segment.change_penalty:  # the penalty counts messages to walls, too
             trajectory = MessageTrajectory(self.net, inputs, start.features, segment.steps, noise)
         else:
             trajectory = Trajectory(self.net, inputs, start, segment.steps, noise)
@@ -262,7 +263,7 @@ class Objective:
     @property
     def new_problems(self) -> int:
         """Number of new problems per optimizer step, over all processes."""
-        return self.recipe.batch
+        return self.recipe.batch_size
 
     def run(self, unroll: Unroll, inputs: Tensor, targets: Tensor, rng: StepRng) -> Tensor:
         """Add one step's gradients to the parameters; return the loss, a scalar.

@@ -45,7 +45,7 @@ def build_optimizer(recipe: Recipe, net: nn.Module) -> torch.optim.Optimizer:
         for params, factor in ((others, 1.0), (throttled, 1 / recipe.iterations))
         if params
     ]
-    lr, decay, betas = recipe.rate, recipe.weight_decay, (0.9, recipe.beta2)
+    lr, decay, betas = recipe.lr, recipe.weight_decay, (0.9, recipe.beta2)
     if recipe.optimizer == "sgd":
         return torch.optim.SGD(
             groups, lr=lr, momentum=recipe.momentum, weight_decay=decay, fused=True
@@ -62,15 +62,17 @@ def lr_factor(recipe: Recipe, step: int, per_epoch: int) -> float:
     The last epoch of the warm-up has the full rate already, as in the authors' code.
     """
     epoch, progress = step // per_epoch, step / (per_epoch * recipe.epochs)
-    warm = 1 - math.exp(-(epoch + 1) / recipe.warmup) if epoch + 1 < recipe.warmup else 1.0
-    if step < recipe.warmup_updates:
-        warm *= (step + 1) / recipe.warmup_updates
+    warm = 1.0
+    if epoch + 1 < recipe.warmup_epochs:
+        warm = 1 - math.exp(-(epoch + 1) / recipe.warmup_epochs)
+    if step < recipe.warmup_steps:
+        warm *= (step + 1) / recipe.warmup_steps
     if recipe.schedule == "steps":
-        return warm * recipe.decay ** sum(epoch >= milestone for milestone in recipe.milestones)
+        return warm * recipe.lr_decay ** sum(epoch >= milestone for milestone in recipe.milestones)
     if recipe.schedule == "cosine":  # half a cosine from 1 to 0 over the whole run
         return warm * 0.5 * (1 + math.cos(math.pi * progress))
-    if recipe.schedule == "hold":  # constant for a share of the run, then linear to 0
-        return warm * min(1.0, (1 - progress) / (1 - recipe.hold))
+    if recipe.schedule == "wsd":  # constant for a share of the run, then linear to 0
+        return warm * min(1.0, (1 - progress) / (1 - recipe.stable_fraction))
     return warm
 
 
@@ -112,7 +114,10 @@ class Muon(torch.optim.Optimizer):
         """Nesterov momentum, orthogonalised; kernels of one shape are batched."""
         by_shape: dict[torch.Size, dict[Tensor, Tensor]] = {}
         for weight, gradient in gradients.items():
-            first = self.state[weight].setdefault("first", torch.zeros_like(weight))
+            state = self.state[weight]
+            if not state:
+                state["first"] = torch.zeros_like(weight)
+            first = state["first"]
             first.mul_(group["momentum"]).add_(gradient)
             # (outputs, inputs × positions)
             momentum = (gradient + group["momentum"] * first).flatten(1)

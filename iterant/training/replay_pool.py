@@ -1,13 +1,13 @@
 """The replay pool: training from states that are hundreds of iterations old.
 
-    >>> pool = ReplayPool(Recipe(objective="pool", pool_slots=4096, pool_fresh=0.3))
+    >>> pool = ReplayPool(Recipe(objective="pool", pool_slots=4096, pool_new_fraction=0.3))
 
 The pool's slots hold problems with their present states. An optimizer step draws a batch of slots,
 puts new problems into some of them, corrupts the states of others, runs k more iterations with
 gradients, takes the loss and writes the states back. It needs neither a prefix without gradients
 nor a full unroll, and trains on states that an unroll never reaches.
 
-Corruptions (zeros, noise, another slot's state …) teach a network to recover from any state:
+Corruptions (zeros, noise, another slot's state) teach a network to recover from any state:
 far from the ends of a large problem, states arise that no small problem leads to by itself.
 
 Shapes: B batch, W width, *S space.
@@ -21,34 +21,14 @@ from torch import Tensor
 from iterant.engine import State
 from iterant.errors import RecipeError
 from iterant.nets.protocol import Net, readout_of
-from iterant.rng import StepRng, to_device
+from iterant.rng import StepRng
+from iterant.training.data import to_device
 from iterant.training.distributed import ALONE, ProcessGroup
 from iterant.training.objectives import Objective, Segment, Unroll
 from iterant.training.recipe import Recipe
 
-JITTER = 0.3
-"""Standard deviation of the noise that jitter adds."""
-_LARGEST_DISC = 0.4
-"""Radius of the largest disc, as a share of the side."""
 _NOISES = 32
 """Number of noise tensors, drawn once per run: drawing new ones would cost more than the step."""
-
-
-def disc(features: Tensor, generator: torch.Generator) -> Tensor:
-    """Zeros within a disc of random centre and of a radius from 1 to 0.4 of the side."""
-    count, _, *sides = features.shape
-    # (B, axes + 1): the centre, then the radius
-    uniform = torch.rand(count, len(sides) + 1, generator=generator).to(features.device)
-    squared_distance: Tensor | float = 0.0  # (B, *S), built up axis by axis
-    for axis, side in enumerate(sides):
-        positions = torch.arange(side, device=uniform.device)
-        squares = (positions - uniform[:, axis : axis + 1] * side) ** 2
-        squared_distance = squared_distance + squares.view(
-            count, *[1] * axis, side, *[1] * (len(sides) - axis - 1)
-        )
-    radius = 1 + uniform[:, -1] * max(0.0, _LARGEST_DISC * min(sides) - 1)
-    inside = squared_distance < radius.view(-1, *[1] * len(sides)) ** 2
-    return features.masked_fill(inside[:, None], 0)
 
 
 class ReplayPool(Objective):
@@ -64,43 +44,43 @@ class ReplayPool(Objective):
         """One row per slot: inputs, targets, features, filled (False: the next iteration starts at
         the projection) and, with ``pool_until_solved``, solved (was the last answer right?)"""
         self._noise: Tensor | None = None
-        if recipe.pool_fresh == 0:
-            raise RecipeError("a pool with fresh = 0 never sees a new problem; try 0.3")
-        if recipe.batch > recipe.pool_slots:
+        if recipe.pool_new_fraction == 0:
+            raise RecipeError("pool_new_fraction = 0 never sees a new problem; try 0.3")
+        if recipe.batch_size > recipe.pool_slots:
             raise RecipeError(
-                f"a batch of {recipe.batch} does not fit a pool of {recipe.pool_slots} slots"
+                f"a batch of {recipe.batch_size} does not fit a pool of {recipe.pool_slots} slots"
             )
         if recipe.pool_shortest > self.longest:
             raise RecipeError(
-                "a pool's segment needs shortest <= longest, "
+                "a segment needs pool_shortest <= pool_longest, "
                 f"got {recipe.pool_shortest} and {self.longest}"
             )
 
     @property
     def new_problems(self) -> int:
-        """The share ``pool_fresh`` of the batch, at least one problem."""
-        return max(1, round(self.recipe.batch * self.recipe.pool_fresh))
+        """The share ``pool_new_fraction`` of the batch, at least one problem."""
+        return max(1, round(self.recipe.batch_size * self.recipe.pool_new_fraction))
 
     def run(self, unroll: Unroll, inputs: Tensor, targets: Tensor, rng: StepRng) -> Tensor:
         recipe, fresh = self.recipe, len(inputs)
         if not self.slots:
             self._create(unroll.net, inputs, targets)
         pool = self.slots
-        slots = torch.from_numpy(rng.choose(recipe.batch, recipe.pool_slots, "slots"))
+        slots = torch.from_numpy(rng.choose(recipe.batch_size, recipe.pool_slots, "slots"))
         rows = to_device(slots, inputs.device)  # (B,); new problems go into the first ones
         # Slots of new problems that do not stay get their previous content back afterwards.
-        temporary = rows[round(fresh * recipe.pool_stay) : fresh]
-        all_stay = recipe.pool_stay == 1
+        temporary = rows[round(fresh * recipe.pool_insert_fraction) : fresh]
+        all_stay = recipe.pool_insert_fraction == 1
         previous = {} if all_stay else {name: column[temporary] for name, column in pool.items()}
         self._insert(rows[:fresh], inputs, targets)
         features = self._corrupted(rows, rng)
         shard = self.processes.shard(rows)
         k = rng.integer(recipe.pool_shortest, self.longest, "stretch")
-        weights = (1 / k,) * k if recipe.pool_every else ()
+        weights = (1 / k,) * k if recipe.pool_all_losses else ()
         result = unroll.forward_backward(
             pool["inputs"][shard],
             pool["targets"][shard],
-            Segment(k, weights=weights, settle=recipe.pool_settle),
+            Segment(k, weights=weights, change_penalty=recipe.pool_change_penalty),
             state=State(self.processes.shard(features)),
             restart=~pool["filled"][shard],
             noise=self.processes.shard(self._step_noise(rows, rng)) if recipe.pool_noise else None,
@@ -132,7 +112,7 @@ class ReplayPool(Objective):
     def _insert(self, rows: Tensor, inputs: Tensor, targets: Tensor) -> None:
         """Put new problems into these slots, except into those that keep theirs."""
         # Problems that stay come first; those that start with the previous state come last.
-        restart = rows[: round(len(rows) * (1 - self.recipe.pool_swap))]
+        restart = rows[: round(len(rows) * (1 - self.recipe.pool_stale_fraction))]
         self.slots["filled"].index_fill_(0, restart, False)
         for name, new in (("inputs", inputs), ("targets", targets)):
             column = self.slots[name]
@@ -144,29 +124,20 @@ class ReplayPool(Objective):
     def _corrupted(self, rows: Tensor, rng: StepRng) -> Tensor:
         """(B, W, *S): the states of these slots, some of them corrupted."""
         features, recipe = self.slots["features"][rows], self.recipe
-        if not recipe.pool_damage:
+        if not recipe.pool_corrupt_fraction:
             return features
         generator, device = rng.generator("damage"), features.device
-        count, kinds = len(rows), recipe.pool_damage_kinds
         # Everything is drawn for all rows, on the CPU: the same draws on every device.
-        hit = torch.rand(count, generator=generator) < recipe.pool_damage
-        which_kind = torch.randint(len(kinds), (count,), generator=generator).where(hit, -1)
+        count = len(rows)
+        hit = torch.rand(count, generator=generator) < recipe.pool_corrupt_fraction
+        kind = torch.randint(3, (count,), generator=generator).where(hit, -1)
         other = torch.randint(recipe.pool_slots, (count,), generator=generator)
         which_noise = torch.randint(_NOISES, (count,), generator=generator)
-        which_kind = to_device(which_kind, device).view(-1, *[1] * (features.dim() - 1))
         noise = self._unit_noise(rng)[to_device(which_noise, device)]
-        for number, kind in enumerate(kinds):
-            if kind == "zeros":
-                corrupted = torch.zeros_like(features)
-            elif kind == "noise":
-                corrupted = noise
-            elif kind == "another":
-                corrupted = self.slots["features"][to_device(other, device)]
-            elif kind == "jitter":
-                corrupted = features + JITTER * noise
-            else:
-                corrupted = disc(features, generator)
-            features = torch.where(which_kind == number, corrupted, features)
+        another = self.slots["features"][to_device(other, device)]
+        kind = to_device(kind, device).view(-1, *[1] * (features.dim() - 1))
+        for number, corrupted in enumerate((torch.zeros_like(features), noise, another)):
+            features = torch.where(kind == number, corrupted, features)
         return features
 
     def _step_noise(self, rows: Tensor, rng: StepRng) -> Tensor:

@@ -2,15 +2,14 @@
 
     >>> run = train("mazes", recipe="paper", seed=0, out="runs/m0", epochs=1)
     >>> run = train(resume="runs/m0", time_limit="9m")
-    >>> run = train("mazes", start="runs/m0", out="runs/m1", schedule="cosine")
+    >>> run = train("mazes", init_from="runs/m0", out="runs/m1", schedule="cosine")
 
 The last form starts a new run from the weights and optimizer state of another one: for example,
-decay the learning rate in a branch and continue the original run later at its constant rate.
+decay the learning rate in a branch and later continue the original run, where it is constant.
 """
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -18,25 +17,27 @@ import torch
 from torch import nn
 
 from iterant import registry
-from iterant.errors import RunError, UntrustedCode, UsageError, argument
+from iterant.errors import RunError, UsageError, argument
 from iterant.formatting import counted, seconds
 from iterant.io import RunFolder, code_version
-from iterant.io.checkpoint import NET, SMALLEST_SHARD_MB
+from iterant.io.checkpoint import NET
 from iterant.io.files import quoted
 from iterant.nets import Net, build, parameter_count
 from iterant.nets.fast.sparse_training import can_unroll_messages
+from iterant.nets.from_recipe import build_network
 from iterant.nets.protocol import shape_faults
 from iterant.rng import check_seed
 from iterant.tasks.protocol import Task, with_problems
-from iterant.threads import free_cores, is_busy, number_is_chosen, waiting_is_chosen
+from iterant.threads import number_is_chosen, spins_on_busy_cores
 from iterant.training.data import TrainingSet, split_sizes
 from iterant.training.distributed import ProcessGroup
+from iterant.training.interrupts import Clock
 from iterant.training.logging import Reporter, default_reporter
-from iterant.training.loop import Clock, Loop, damaged_checkpoints
+from iterant.training.loop import Loop, damaged_checkpoints
 from iterant.training.objectives import Objective, UserObjective
-from iterant.training.recipe import RECIPES, Recipe, label_changes
+from iterant.training.recipe import RECIPES, Recipe, label_changes, recipe_from_json
 from iterant.training.recipe import recipe as named_recipe
-from iterant.training.trainer import Trainer, build_network
+from iterant.training.trainer import Trainer
 
 _MOST_THREADS = 1024
 """A larger number in a file is not believed."""
@@ -45,18 +46,16 @@ _MOST_THREADS = 1024
 def train(
     task: Task | str | None = None,
     *,
-    recipe: Recipe | str = "quick",
+    recipe: Recipe | str | None = None,
     net: str | type[nn.Module] | None = None,
     objective: str | UserObjective | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     out: str | Path | None = None,
     resume: str | Path | None = None,
-    start: str | Path | None = None,
+    init_from: str | Path | None = None,
     data: str | Path | None = None,
     device: str | torch.device = "auto",
     time_limit: str | float | None = None,
-    shard_mb: float | None = None,
-    drop_pool: bool = False,
     until_perfect: bool = False,
     trust: bool = False,
     reporter: Reporter | None = None,
@@ -64,24 +63,22 @@ def train(
 ) -> RunFolder:
     """Train a network and return its run folder; ``changes`` override fields of the recipe.
 
-        >>> run = train("prefix-sums", epochs=1, count=100, batch=10, out="runs/tiny")
+        >>> run = train("prefix-sums", epochs=1, count=100, batch_size=10, out="runs/tiny")
         >>> run.state
         'finished'
 
     Args:
         task: a task, its name or ``module:Class``; may be left out with ``resume``.
-        recipe: a recipe or its name.
+        recipe: a recipe or its name; by default ``quick``.
         net: the name of a network, ``module:Class`` or a class.
         objective: its name, a function of logits and targets as loss, or a class of your own.
-        seed: decides initial weights, order of problems and noise.
+        seed: decides initial weights, order of problems and noise; by default 0.
         out: a new folder; give either this or ``resume``.
-        resume: an existing run folder.
-        start: a run whose last weights and optimizer state the new run starts from.
+        resume: an existing run folder; task, recipe, seed and a loss of your own stay the same.
+        init_from: a run whose last weights and optimizer state the new run starts from.
         data: path of the task's problems; for a resumed run, if they were moved.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
         time_limit: save and stop before this time is over: ``9m``, ``1h30m``, or seconds.
-        shard_mb: split checkpoints into files of this size, in millions of bytes.
-        drop_pool: leave the replay pool out of checkpoints; a resumed run then differs.
         until_perfect: stop at a validation accuracy of 100 %, unless weights are averaged.
         trust: import user-defined code that the run to resume or a recipe object names.
         reporter: receives the progress; by default shown in a notebook only.
@@ -94,16 +91,12 @@ def train(
         raise UsageError(
             f"a run begins with a new network, got a {kind}; give its class: net={kind}"
         )
-    if shard_mb is not None and not SMALLEST_SHARD_MB <= shard_mb < math.inf:
-        raise UsageError(
-            f"shard size must be at least {SMALLEST_SHARD_MB} MB, got {shard_mb}; try 15"
-        )
     changes |= {} if net is None else {"net": net}
+    init_from = changes.pop("start", init_from)  # its former name
     if isinstance(objective, str):
         changes, objective = {**changes, "objective": objective}, None
     check_objective(objective)
     registry.allow([task, net])
-    check_seed(seed)
     clock = Clock(None if time_limit is None else seconds(time_limit))
     torch_device = registry.device(device)
     if torch_device.type == "cuda":
@@ -117,14 +110,15 @@ def train(
         source = None
         if resume is not None:
             source = RunFolder.open(path)
-            _check_resumable(source, task, changes | ({"start": start} if start else {}))
+            fixed = {"recipe": recipe, "seed": seed, "init_from": init_from, **changes}
+            _check_resumable(source, task, [name for name, x in fixed.items() if x is not None])
             if source.state == "finished":
                 for error in damaged_checkpoints(source).values():
                     raise error
                 reporter.note(f"{path} has finished already; nothing to do")
                 return source
+            _check_same_objective(source, objective)
             with registry.names_of_file(path, source.config, trust=trust):
-                objective = _stored_objective(source, objective)
                 task, recipe, network, config = _prepare_resumed(source, task, data, reporter)
             if torch_device.type == "cpu":
                 _use_threads(threads_of(source), reporter)
@@ -133,33 +127,34 @@ def train(
                 RunFolder.check_new(path)
             if trust and isinstance(recipe, Recipe):
                 registry.allow(recipe.net)
+            recipe = "quick" if recipe is None else recipe
+            seed = check_seed(0 if seed is None else seed)
             task, recipe, network, config = _prepare_new(
-                task, recipe, changes, objective, seed, start, data
+                task, recipe, changes, objective, seed, init_from, data
             )
-            if torch_device.type == "cpu" and (threads := threads_for(network)) != threads_before:
+            if torch_device.type == "cpu":
+                threads = threads_for(network)
                 torch.set_num_threads(threads)
-                if not can_unroll_messages(network):
+                if threads > 1 and spins_on_busy_cores():
                     reporter.note(
-                        f"other programs use this machine: training with "
-                        f"{counted(threads, 'thread')}; OMP_NUM_THREADS sets another number"
+                        "other programs use this machine: training is faster with "
+                        "OMP_WAIT_POLICY=PASSIVE, set before torch is imported"
                     )
         task = with_problems(task, recipe.problems)
-        processes.check(recipe.batch)
+        processes.check(recipe.batch_size)
         trainer = Trainer(network, recipe, torch_device, processes, objective)
-        if start is not None:
-            start_from(trainer, Path(start))
+        if init_from is not None:
+            load_initial(trainer, Path(init_from))
         problems = TrainingSet.of(task, recipe, torch_device)
         folder = (source or RunFolder.create(path, config)) if first_process else None
         for note in recipe.notes if source is None else ():
             reporter.note(f"note: {note}")
-        if drop_pool and source is None and recipe.objective == "pool":
-            reporter.note("checkpoints leave out the replay pool: a resumed run will differ")
         loop = Loop(
             task, recipe, config["seed"], trainer, problems, folder, clock=clock,
-            reporter=reporter, shard_mb=shard_mb, drop_pool=drop_pool, until_perfect=until_perfect,
+            reporter=reporter, until_perfect=until_perfect,
         )  # fmt: skip
         loop.run(source)
-        processes.any_process(False)  # wait until the first process has written the end
+        processes.maximum(0)  # wait until the first process has written the end
     except BaseException:
         processes.leave()
         raise
@@ -175,7 +170,7 @@ def _prepare_new(
     changes: dict[str, Any],
     objective: UserObjective | None,
     seed: int,
-    start: str | Path | None,
+    init_from: str | Path | None,
     data: str | Path | None,
 ) -> tuple[Task, Recipe, Net, dict[str, Any]]:
     """Task, recipe, network and the content of config.json of a new run."""
@@ -183,7 +178,7 @@ def _prepare_new(
     recipe = label_changes(recipe_for(task, recipe, **changes), task.spec.name)
     if objective is not None and recipe.name in RECIPES:
         recipe = recipe.changed(name=f"{recipe.name}, changed")
-    net, description = build_network(recipe, task.spec, seed)
+    net, description = build_network(recipe.described(), task.spec, seed)
     path = getattr(task, "data", None)
     config = {
         "task": name,
@@ -191,10 +186,10 @@ def _prepare_new(
         "recipe": recipe.described(),
         "net": description,
         "seed": seed,
-        **({} if start is None else {"start": str(Path(start).resolve())}),
+        **({} if init_from is None else {"init_from": str(Path(init_from).resolve())}),
         **({} if objective is None else {"objective": _objective_name(objective)}),
         # EMA weights keep improving after validation accuracy reaches 100 %; others do not.
-        "prefer": "best" if recipe.average is None or recipe.choose == "watch" else "averaged",
+        "prefer": "best" if recipe.ema_decay is None else "averaged",
     }
     return task, recipe, net, config
 
@@ -212,45 +207,34 @@ def check_objective(objective: object) -> None:
 
 
 def _objective_name(objective: UserObjective) -> str:
-    """``module:name``; of an object that is called, such as nn.CrossEntropyLoss(), its class."""
+    """The name to record; of an object that is called, such as nn.CrossEntropyLoss(), its class."""
     named: Any = objective if hasattr(objective, "__qualname__") else type(objective)
-    return registry.name_of("user-defined objective", named)
+    return f"{named.__module__}:{named.__qualname__}"
 
 
-def _stored_objective(run: RunFolder, given: UserObjective | None) -> UserObjective | None:
-    """The user-defined objective of a run to resume: given again, or imported by its name."""
-    name, path = run.config.get("objective"), quoted(run.path)
-    if given is not None:
-        if (new := _objective_name(given)) != name:
-            before = name or "the objective of its recipe"
-            raise UsageError(f"{path} was trained with {before}, not with {new}; give the same")
-        return given
-    if name is None:
-        return None
-    lost = UsageError(
-        f"{path} was trained with {name}, which cannot be imported; resume it in Python and give "
-        "it again: objective="
-    )
-    if "<" in str(name):  # defined inside a function
-        raise lost
-    try:
-        found: UserObjective = registry.find("user-defined objective", name)
-    except UntrustedCode as error:
-        raise UntrustedCode(f"{error}, or give it again in Python: objective=") from error
-    except UsageError as error:
-        raise lost from error
-    return found
+def _check_same_objective(run: RunFolder, objective: UserObjective | None) -> None:
+    """Raise UsageError unless a resumed run is given its user-defined objective again.
 
-
-def _check_resumable(run: RunFolder, task: Task | str | None, changes: dict[str, Any]) -> None:
-    """Raise an error for changes of the recipe, and for a run of another task or program."""
-    config, path = run.config, run.path
-    if changes:
-        free = ", ".join(map(argument, ("time_limit", "shard_mb", "drop_pool", "device")))
+    The run folder has the name only, without the code.
+    """
+    before, path = run.config.get("objective"), quoted(run.path)
+    if before is not None and objective is None:
         raise UsageError(
-            f"a resumed run keeps its recipe; {', '.join(sorted(changes))} cannot change (only "
-            f"these can: {free})"
+            f"{path} was trained with {before}, which is not in the folder; resume it in Python "
+            "and give it again: objective="
         )
+    now = None if objective is None else _objective_name(objective)
+    # Without the module: a script is __main__ at one time and imported at another.
+    if str(before).rpartition(":")[2] != str(now).rpartition(":")[2]:
+        before = before or "the objective of its recipe"
+        raise UsageError(f"{path} was trained with {before}, not with {now}; give the same")
+
+
+def _check_resumable(run: RunFolder, task: Task | str | None, fixed: list[str]) -> None:
+    """Raise an error for settings that cannot change, and for a run of another task or program."""
+    config, path = run.config, run.path
+    if fixed:
+        raise UsageError(f"a resumed run keeps its recipe and seed; leave out {', '.join(fixed)}")
     if not {"task", "recipe", "net", "seed"} <= config.keys():
         raise RunError(f"{path} is a run, but not of iterant train; it cannot be resumed")
     name = task if isinstance(task, str) or task is None else _task_name(task)
@@ -295,16 +279,10 @@ def threads_for(net: Net) -> int:
     """The number of CPU threads for a new run; one that an environment variable sets is kept.
 
     A rule with message passing is trained by many operations on small tensors, for which one thread
-    is fastest. If torch was imported before iterant on a busy machine, threads spin while they
-    wait: then there are no more than free cores.
+    is fastest.
     """
-    threads = torch.get_num_threads()
-    if number_is_chosen():
-        return threads
-    if can_unroll_messages(net):
-        return 1
-    spinning = is_busy() and not waiting_is_chosen()
-    return min(threads, free_cores()) if spinning else threads
+    one = can_unroll_messages(net) and not number_is_chosen()
+    return 1 if one else torch.get_num_threads()
 
 
 def _use_threads(threads: int | None, reporter: Reporter) -> None:
@@ -325,14 +303,14 @@ def _use_threads(threads: int | None, reporter: Reporter) -> None:
         )
 
 
-def start_from(trainer: Trainer, path: Path) -> None:
+def load_initial(trainer: Trainer, path: Path) -> None:
     """Load the last weights, optimizer state, EMA and replay pool of a run, at step 0.
 
     A pool of another size is not loaded. An EMA that the run did not keep starts at its weights.
     """
     folder = RunFolder.open(path)
     if not folder.has("last"):
-        raise RunError(f"{path} has no checkpoint yet; train it first, or begin without start")
+        raise RunError(f"{path} has no checkpoint yet; train it first, or begin without init_from")
     theirs, ours = folder.config.get("recipe", {}).get("optimizer"), trainer.recipe.optimizer
     if theirs != ours:
         raise RunError(
@@ -356,23 +334,23 @@ def start_from(trainer: Trainer, path: Path) -> None:
         ) from error
 
 
-def plan(task: Task, recipe: Recipe) -> dict[str, Any]:
+def run_summary(task: Task, recipe: Recipe) -> dict[str, Any]:
     """Network, problems and optimizer steps of a run with this recipe, for JSON.
 
     Raises the errors that the run would raise.
     """
     task = with_problems(task, recipe.problems)
-    net, description = build_network(recipe, task.spec, seed=0)
+    net, description = build_network(recipe.described(), task.spec, seed=0)
     held_out, problems = split_sizes(task, recipe)
-    per_epoch = problems // recipe.batch
+    per_epoch = problems // recipe.batch_size
     return {
         "network": description,
         "parameters": parameter_count(net),
         "size": task.check_size(recipe.size),
         "problems": problems,
         "held_out": held_out,
-        "updates_per_epoch": per_epoch,
-        "updates": per_epoch * recipe.epochs,
+        "steps_per_epoch": per_epoch,
+        "steps": per_epoch * recipe.epochs,
     }
 
 
@@ -409,7 +387,7 @@ def recipe_for(task: Task, recipe: Recipe | str, **changes: Any) -> Recipe:
 def task_and_recipe(
     config: dict[str, Any], task: Task | str | None = None, data: str | Path | None = None
 ) -> tuple[Task, Recipe]:
-    """Task and recipe of a run; ``data`` replaces the path of its problems."""
+    """Task and recipe of a run to resume; ``data`` replaces the path of its problems."""
     if task is None or isinstance(task, str):
         task = registry.task(config["task"], data=data or config.get("data") or None)
-    return task, Recipe().changed(**config["recipe"])
+    return task, recipe_from_json(config["recipe"], resume=True)

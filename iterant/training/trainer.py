@@ -1,6 +1,5 @@
-"""A recipe's network, and one optimizer step: gradients, optimizer, loss scale and EMA.
+"""One optimizer step: gradients, optimizer, loss scale and EMA.
 
-    >>> net, description = build_network(recipe, task.spec, seed=0)
     >>> trainer = Trainer(net, recipe, device)
     >>> loss = trainer.step(inputs, targets, StepRng(seed=0, step=0), lr_factor=1.0)
 
@@ -13,20 +12,17 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from iterant import registry
-from iterant.errors import RecipeError, UnknownName, argument
-from iterant.nets import PAPER_KINDS, VARIANTS, Net, build, variant_config
+from iterant.errors import RecipeError, argument
 from iterant.nets.fast import trainable_form
 from iterant.nets.fast.sparse_training import can_unroll_messages
-from iterant.nets.protocol import check_user_net, depth_of
+from iterant.nets.protocol import Net, depth_of
 from iterant.rng import StepRng
-from iterant.tasks.protocol import TaskSpec
 from iterant.training.cuda_graphs import CapturedCall, GraphUnroll
 from iterant.training.distributed import ALONE, ProcessGroup
 from iterant.training.objectives import (
@@ -41,37 +37,6 @@ from iterant.training.recipe import Recipe
 
 _EMA_WARMUP = 10
 """After t steps the decay of the EMA is at most t / (t + 10)."""
-
-
-def build_network(recipe: Recipe, spec: TaskSpec, seed: int) -> tuple[Net, dict[str, Any]]:
-    """A new network for a task, and the kind and configuration that build it again."""
-    shape: dict[str, Any] = {"dims": spec.dims, "channels": spec.channels}
-    if ":" in recipe.net:
-        if spec.classes != 2:  # user-defined networks without the argument have two classes
-            shape["classes"] = spec.classes
-        net = build(recipe.net, shape, seed=seed)
-        check_user_net(net, recipe.net, **shape)
-        return net, {"kind": recipe.net, "config": shape}
-    shape |= {"classes": spec.classes, "readout": spec.readout}
-    others = [kind for kind in registry.known("net") if kind not in PAPER_KINDS]
-    if recipe.net in VARIANTS:
-        config: Any = variant_config(
-            recipe.net, spec.name, **shape, width=recipe.width, head=recipe.head,
-            group_norm=recipe.group_norm, bounded=recipe.bounded, depth=recipe.iterations,
-        )  # fmt: skip
-    elif recipe.net in others:
-        # Every field of its configuration that a recipe has too; None leaves the default.
-        config_class = registry.find("net", recipe.net).Config
-        values = {**recipe.described(), **shape, "stem": spec.square}
-        names = {field.name for field in fields(config_class)}
-        config = config_class(
-            **{name: x for name, x in values.items() if name in names and x is not None}
-        )
-    else:
-        message = registry.unknown_name("network", recipe.net, (*VARIANTS, *others))
-        raise UnknownName(f"{message}; or module:Class")
-    description = {"kind": config.kind, "config": config.described()}
-    return build(**description, seed=seed), description
 
 
 class Trainer:
@@ -100,19 +65,19 @@ class Trainer:
         else:
             self.objective = build_objective(recipe, processes)
         module: Any = net
-        self.module: nn.Module = module.to(device)
+        self.master: nn.Module = module.to(device)
         if device.type == "cuda":
             # Shapes are constant within a run: let cuDNN choose its kernels by timing them once.
             torch.backends.cudnn.benchmark = True
-            _make_channels_last(self.module)
+            _make_channels_last(self.master)
         self.dtype: torch.dtype = registry.find("precision", recipe.precision)
-        # Three views of one network: `module` has the float32 parameters that the optimizer moves,
-        # `compute` runs: the module itself or its copy in half precision, and `fast` is the fused
-        # form of `compute`, if there is one.
+        # `master` has the float32 parameters that the optimizer moves. `compute` runs forward and
+        # backward: the master itself, or its copy in half precision. `fused` is a faster form of
+        # `compute`, if there is one.
         half = self.dtype != torch.float32
-        self.compute: Any = copy.deepcopy(self.module).to(self.dtype) if half else self.module
-        self.fast = trainable_form(self.compute)
-        self.optimizer = build_optimizer(recipe, self.module)
+        self.compute: Any = copy.deepcopy(self.master).to(self.dtype) if half else self.master
+        self.fused = trainable_form(self.compute)
+        self.optimizer = build_optimizer(recipe, self.master)
         self.loss_scale: LossScale | None = None
         if self.dtype == torch.float16:
             self.loss_scale = LossScale(device, self.optimizer)
@@ -120,11 +85,11 @@ class Trainer:
         self.steps = 0
         """Optimizer steps done"""
         self.ema: dict[str, Tensor] | None = None
-        if recipe.average is not None:
-            named = self.module.named_parameters()
+        if recipe.ema_decay is not None:
+            named = self.master.named_parameters()
             self.ema = {name: weight.detach().clone() for name, weight in named}
         self._ema_weight = torch.ones((), device=device)
-        for weight in [*self.module.parameters(), *self.compute.parameters()]:
+        for weight in [*self.master.parameters(), *self.compute.parameters()]:
             if weight.requires_grad and weight.grad is None:
                 weight.grad = torch.zeros_like(weight)
         self._apply: Callable[[], None] = self._apply_gradients
@@ -137,10 +102,10 @@ class Trainer:
 
     def _build_unroll(self) -> Unroll:
         """CUDA graphs on a GPU; on a CPU messages between open cells only, where possible."""
-        net = self.fast or self.compute
+        net = self.fused or self.compute
         user = self.user_objective
         loss = None if isinstance(user, type) else user
-        criterion = Criterion(self.recipe.smoothing, self.recipe.places, loss)
+        criterion = Criterion(self.recipe.label_smoothing, self.recipe.position_loss, loss)
         scale = None if self.loss_scale is None else self.loss_scale.scale
         if self.device.type == "cuda":
             return GraphUnroll(net, self.compute, criterion, scale)
@@ -154,43 +119,43 @@ class Trainer:
         if self.loss_scale is not None:
             self.loss_scale.finite_loss.copy_(loss.isfinite())
         for group in self.optimizer.param_groups:
-            lr = self.recipe.rate * group["lr_factor"] * lr_factor
+            lr = self.recipe.lr * group["lr_factor"] * lr_factor
             if isinstance(group["lr"], Tensor):  # a captured step reads it from there
                 group["lr"].fill_(lr)
             else:
                 group["lr"] = lr
         self.steps += 1
-        if self.recipe.average is not None:
-            decay = min(self.recipe.average, self.steps / (self.steps + _EMA_WARMUP))
+        if self.recipe.ema_decay is not None:
+            decay = min(self.recipe.ema_decay, self.steps / (self.steps + _EMA_WARMUP))
             self._ema_weight.fill_(1 - decay)
         self._apply()
         return loss
 
     def _apply_gradients(self) -> None:
         """Step the optimizer, then update everything that depends on the weights."""
-        gradients = _gradients(self.module)
-        if self.compute is not self.module:
+        gradients = _gradients(self.master)
+        if self.compute is not self.master:
             torch._foreach_copy_(gradients, _gradients(self.compute))
         self.processes.average(gradients)
         if self.loss_scale is not None:
             self.loss_scale.unscale(gradients)
-        if self.recipe.clip is not None:
-            nn.utils.clip_grad_norm_(self.module.parameters(), self.recipe.clip, foreach=True)
+        if self.recipe.grad_clip is not None:
+            nn.utils.clip_grad_norm_(self.master.parameters(), self.recipe.grad_clip, foreach=True)
         self.optimizer.step()
         self._sync_copies()
         if self.ema is not None:
             with torch.no_grad():
-                pairs = zip(self.ema.values(), self.module.parameters(), strict=True)
+                pairs = zip(self.ema.values(), self.master.parameters(), strict=True)
                 for mean, weight in pairs:
                     mean.lerp_(weight, self._ema_weight)
 
     @torch.no_grad()
     def _sync_copies(self) -> None:
         """Update the half-precision copy and the fused kernels."""
-        if self.compute is not self.module:
-            torch._foreach_copy_(list(self.compute.parameters()), list(self.module.parameters()))
-        if self.fast is not None:
-            self.fast.refresh()
+        if self.compute is not self.master:
+            torch._foreach_copy_(list(self.compute.parameters()), list(self.master.parameters()))
+        if self.fused is not None:
+            self.fused.refresh()
 
     @contextmanager
     def with_ema_weights(self) -> Iterator[Net]:
@@ -210,14 +175,14 @@ class Trainer:
 
     def evaluated_weights(self) -> dict[str, Tensor]:
         """The weights to evaluate and ship, named as in a checkpoint."""
-        weights = {**self.module.state_dict(), **(self.ema or {})}  # buffers have no EMA
+        weights = {**self.master.state_dict(), **(self.ema or {})}  # buffers have no EMA
         return {f"net.{name}": weight for name, weight in weights.items()}
 
-    def tensors(self, *, pool: bool = True) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, Tensor]:
         """Everything that the next step depends on, named for a checkpoint."""
         scale, states = self.loss_scale, self.optimizer.state_dict()["state"]
         parts: dict[str, dict[str, Tensor]] = {
-            "net": self.module.state_dict(),
+            "net": self.master.state_dict(),
             "optimizer": {
                 f"{index}.{key}": torch.as_tensor(value)
                 for index, state in states.items()
@@ -226,7 +191,7 @@ class Trainer:
             },
             "average": self.ema or {},
             "scaling": {} if scale is None else {"scale": scale.scale, "grown": scale.grown},
-            "pool": self.objective.tensors() if pool else {},
+            "pool": self.objective.tensors(),
         }
         return {f"{part}.{name}": x for part, named in parts.items() for name, x in named.items()}
 
@@ -238,7 +203,7 @@ class Trainer:
         for name, value in tensors.items():
             part, _, rest = name.partition(".")
             parts[part][rest] = value
-        self.module.load_state_dict(parts["net"])
+        self.master.load_state_dict(parts["net"])
         state: dict[int, dict[str, Tensor]] = {}
         for name, value in parts["optimizer"].items():
             index, _, key = name.partition(".")

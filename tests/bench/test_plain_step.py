@@ -59,7 +59,7 @@ def test_curves_equal_ours(problem: str, variant: str) -> None:
 @pytest.mark.parametrize("variant", ["dt", "dt-recall", "ff-recall"])
 def test_several_steps_lead_to_the_same_weights(problem: str, variant: str) -> None:
     recipe = named_recipe("paper", problem, variant)
-    recipe = recipe.changed(iterations=4, width=4, smoothing=0.1)
+    recipe = recipe.changed(iterations=4, width=4, label_smoothing=0.1)
     config = replace(paper_net(problem, variant), width=4, head=(4, 3))
     net, batch = build(config.kind, config, seed=1), small_batch(problem)
     inputs, cpu = batch.inputs.float(), torch.device("cpu")
@@ -72,7 +72,7 @@ def test_several_steps_lead_to_the_same_weights(problem: str, variant: str) -> N
         assert float(first) == pytest.approx(float(second), rel=1e-4)
     after = plain.net.state_dict()
     assert any(not torch.equal(before[name], after[name]) for name in after)
-    for name, weight in trainer.module.state_dict().items():
+    for name, weight in trainer.master.state_dict().items():
         moved = (weight - before[name]).abs().max()
         assert (weight - after[name]).abs().max() < 0.05 * moved + 1e-7, name
 

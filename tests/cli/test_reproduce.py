@@ -74,8 +74,8 @@ def test_tables_fit_any_terminal(
 def test_a_missing_run_is_trained_and_recorded(
     reproduce: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = {"width": 4, "head": (4,), "iterations": 3, "count": 40, "batch": 16, "size": 8,
-             "epochs": 2, "watch_every": 0}  # fmt: skip
+    small = {"width": 4, "head": (4,), "iterations": 3, "count": 40, "batch_size": 16, "size": 8,
+             "epochs": 2, "monitor_every": 0}  # fmt: skip
     model = MODELS["sums-n0"]
     monkeypatch.setitem(MODELS, "sums-n0", replace(model, changes={**model.changes, **small}))
     for key in ("sums-recall-a1", "sums-ours"):

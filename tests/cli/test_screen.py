@@ -12,14 +12,14 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from iterant.cli.output import TrainingDisplay, training_display
-from iterant.training.logging import Progress
+from iterant.training.logging import RunProgress
 
-REPORT = Progress(
-    step=40, steps=160, epoch=1, epochs=4, loss=0.0213, rate=1e-3,
+REPORT = RunProgress(
+    step=40, steps=160, epoch=1, epochs=4, loss=0.0213, lr=1e-3,
     steps_per_second=4.0, seconds_left=30.0,
     figures={"validation": 0.9996, "validation at 2m": 0.5, "48 at 2m": 0.25, "48 change": 3e-8},
 )  # fmt: skip
-POSITION = "epoch 1 of 4, update 40 of 160, loss 0.0213"
+POSITION = "epoch 1 of 4, step 40 of 160, loss 0.0213"
 FIGURES = [
     "accuracy 99.9 % at m",
     "monitoring: validation at 2m 50.0 %, 48 at 2m 25.0 %, 48 change 3e-08",

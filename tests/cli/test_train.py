@@ -15,9 +15,9 @@ from iterant.io import RunFolder
 from iterant.training.recipe import OLD_NAMES, Recipe, recipe
 from iterant.training.trainer import Trainer
 
-SMALL = ("--width", "4", "--head", "4", "--size", "8", "--count", "50", "--batch", "10",
+SMALL = ("--width", "4", "--head", "4", "--size", "8", "--count", "50", "--batch-size", "10",
          "--epochs", "2", "--iterations", "3", "--pool-slots", "16", "--pool-shortest", "1",
-         "--watch-count", "4", "--device", "cpu")  # fmt: skip
+         "--monitor-count", "4", "--device", "cpu")  # fmt: skip
 """Two epochs of four updates."""
 
 
@@ -48,10 +48,10 @@ def test_every_field_is_a_flag_with_the_help_of_the_recipe(command: Any) -> None
         ("--head 6 5 --milestones 60 100", {"head": [6, 5], "milestones": [60, 100]}),
         ("--size 9 --count 777 --precision bf16", {"size": 9, "count": 777, "precision": "bf16"}),
         ("--problems start=any --net dt", {"problems": "start=any", "net": "dt"}),
-        ("--no-throttle --clip none", {"throttle": False, "clip": None}),
-        # A former name, as JSON has it, and today's.
-        ("--pool-shake 0.5", {"pool_shake": 0.5}),
-        ("--pool-noise 0.5", {"pool_shake": 0.5}),
+        ("--no-throttle --grad-clip none", {"throttle": False, "grad_clip": None}),
+        # Former names of fields and of a value.
+        ("--rate 0.5 --pool-shake 0.5", {"lr": 0.5, "pool_noise": 0.5}),
+        ("--schedule hold --hold 0.2", {"schedule": "wsd", "stable_fraction": 0.2}),
     ],
 )  # fmt: skip
 def test_values_of_flags(words: str, changed: dict[str, object], command: Any) -> None:
@@ -63,7 +63,7 @@ def test_flags_over_file_over_recipe(tmp_path: Path, command: Any) -> None:
     (tmp_path / "my.toml").write_text('width = 12\nbatch = 25\nnet = "ff"\n')
     words = ("mazes", "--recipe", "paper", "--recipe-file", "my.toml", "--width", "16")
     shown = recipe_shown(command, *words)
-    assert (shown["width"], shown["batch"], shown["net"]) == (16, 25, "ff")
+    assert (shown["width"], shown["batch_size"], shown["net"]) == (16, 25, "ff")
     # The paper's other figures for that network come with it.
     assert shown["epochs"] == recipe("paper", "mazes", "ff").epochs == 200
     assert recipe_shown(command, "mazes", "--recipe", "best")["net"] == "local-rule"
@@ -72,11 +72,12 @@ def test_flags_over_file_over_recipe(tmp_path: Path, command: Any) -> None:
 
 
 def test_show(command: Any) -> None:
-    code, output, errors = command("train", "mazes", "--recipe", "paper", "--show", "--batch", "25")
+    words = ("--recipe", "paper", "--show", "--batch-size", "25")
+    code, output, errors = command("train", "mazes", *words)
     assert (code, errors) == (0, "")
     rows = {words[0]: words[1:] for line in output.splitlines() if (words := line.split())}
     assert {*FIELDS} - {"name"} <= rows.keys()
-    assert rows["batch"][:3] == ["25", "(paper:", "50)"]
+    assert rows["batch_size"][:3] == ["25", "(paper:", "50)"]
     assert "783,504 parameters" in output
     assert "1,600 per epoch, 80,000 in total" in output
     assert list(Path().iterdir()) == [], "nothing is trained"
@@ -92,7 +93,7 @@ def test_one_run(command: Any) -> None:
     assert run.config["recipe"]["width"] == 4
     lines = output.splitlines()
     assert lines[0].endswith("seed 3, kept in runs/prefix-sums-quick-3")
-    assert "update 8 of 8" in output
+    assert "step 8 of 8" in output
     assert "monitoring: validation at 2m " in output
     assert lines[-1].startswith("finished; best on validation: ")
     again = command("train", "--resume", "runs/prefix-sums-quick-3")
@@ -112,15 +113,14 @@ def test_default_folders_are_free(command: Any) -> None:
 
 def test_time_limit_and_resume(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("iterant.training.loop.Clock.over", property(lambda _: True))
+        patched.setattr("iterant.training.interrupts.Clock.over", property(lambda _: True))
         code, output, errors = command(
-            "train", "prefix-sums", *SMALL, "--out", "r", "--time-limit", "9m", "--drop-pool"
+            "train", "prefix-sums", *SMALL, "--out", "r", "--time-limit", "9m"
         )
     assert (code, errors) == (0, "")
-    assert "checkpoints leave out the replay pool: a resumed run will differ" in output
     assert "reserved for saving: the last 1 s of the time limit" in output
     assert output.endswith(
-        "stopped at the time limit after update 0; continue with:\n  iterant train --resume r\n"
+        "stopped at the time limit after step 0; continue with:\n  iterant train --resume r\n"
     )
     code, output, _ = command("train", "prefix-sums", "--resume", "r", "--device", "cpu")
     assert code == 0
@@ -163,9 +163,9 @@ def test_several_processes_need_out(command: Any, monkeypatch: pytest.MonkeyPatc
 
 def test_a_run_may_start_from_another(command: Any) -> None:
     assert command("train", "prefix-sums", *SMALL, "--out", "runs/a")[::2] == (0, "")
-    branch = ("--out", "runs/b", "--start", "runs/a", "--rate", "1e-9")
+    branch = ("--out", "runs/b", "--start", "runs/a", "--lr", "1e-9")
     assert command("train", "prefix-sums", *SMALL, *branch)[::2] == (0, "")
-    assert RunFolder.open("runs/b").config["start"].endswith("a")
+    assert RunFolder.open("runs/b").config["init_from"].endswith("a")
 
 
 def test_valid_sizes_depend_on_the_kind_of_problems(command: Any) -> None:

@@ -32,8 +32,8 @@ PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
 LANGUAGES = {"python", "console", "text", "toml", "json", "bibtex", "directive"}
 
 SMALL: dict[str, dict[str, int]] = {
-    "train": {"epochs": 1, "count": 60, "width": 12, "batch": 10, "warmup": 0, "iterations": 6,
-              "pool_slots": 20, "pool_shortest": 2, "watch_every": 0},
+    "train": {"epochs": 1, "count": 60, "width": 12, "batch_size": 10, "warmup_epochs": 0,
+              "iterations": 6, "pool_slots": 20, "pool_shortest": 2, "monitor_every": 0},
     "evaluate": {"count": 4, "max_steps": 6},
     "analyze": {"count": 2, "max_steps": 56},
     "solve": {"max_steps": 6, "size": 9},

@@ -18,8 +18,10 @@ from iterant.tasks import Task
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FILES = sorted(EXAMPLES.glob("*.py"))
-TINY: dict[str, Any] = {"epochs": 1, "count": 60, "batch": 10, "iterations": 4, "pool_slots": 20,
-                        "pool_shortest": 2, "pool_longest": None, "watch_every": 0}  # fmt: skip
+TINY: dict[str, Any] = {
+    "epochs": 1, "count": 60, "batch_size": 10, "iterations": 4, "pool_slots": 20,
+    "pool_shortest": 2, "pool_longest": None, "monitor_every": 0,
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)

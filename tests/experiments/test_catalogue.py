@@ -9,7 +9,7 @@ from iterant.experiments.measures import Accuracy, Recovered, Solved
 from iterant.experiments.models import MODELS, Model
 from iterant.experiments.paper_numbers import IN_DISTRIBUTION, INTERVENTIONS, PEAKS
 from iterant.registry import task
-from iterant.training.run import plan
+from iterant.training.run import run_summary
 
 
 def measured(model: Model) -> set[str]:
@@ -47,5 +47,5 @@ def test_every_number_of_the_paper_has_a_row() -> None:
 )
 def test_every_model_can_be_trained(model: Model) -> None:
     recipe = model.recipe
-    assert plan(task(model.task), recipe.changed(width=24))["updates"] > 0
+    assert run_summary(task(model.task), recipe.changed(width=24))["steps"] > 0
     assert model.alpha in (None, recipe.alpha)

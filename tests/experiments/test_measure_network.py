@@ -22,8 +22,8 @@ def test_a_run_of_the_papers_network_fills_its_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, results = tmp_path / "mazes-recall-a0.01-s3", tmp_path / "results"
-    small: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 2, "count": 40, "batch": 16}
-    small |= {"epochs": 1, "watch_every": 0}
+    small: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 2, "count": 40, "epochs": 1}
+    small |= {"batch_size": 16, "monitor_every": 0}
     iterant.train("mazes", recipe="paper", seed=3, out=run, device="cpu", **small)
     words = [str(run), "mazes", "201:1:2", "801:1:1", "--precision", "bf16",
              "--model", "mazes-recall-a0.01", "--results", str(results)]  # fmt: skip

@@ -27,12 +27,14 @@ from iterant.experiments.reproduce import (
 from iterant.io import RunFolder
 from iterant.runner import Launch, SweepFolder
 from iterant.runner.worker import run_one
-from iterant.training.loop import PERFECT, Loop, Validator
+from iterant.training.interrupts import PERFECT
+from iterant.training.loop import Loop, Validator
 from iterant.training.run import recipe_for
 
 SMALL: dict[str, Any] = {
-    "width": 4, "head": (4,), "iterations": 3, "count": 40, "batch": 16, "size": 8, "epochs": 2,
-    "validate_every": 1, "watch_every": 0, "warmup": 0, "milestones": (), "average": None,
+    "width": 4, "head": (4,), "iterations": 3, "count": 40, "batch_size": 16, "size": 8,
+    "epochs": 2, "validate_every": 1, "monitor_every": 0, "warmup_epochs": 0, "milestones": (),
+    "ema_decay": None,
 }  # fmt: skip
 TINY, DEEP = "tiny-s0", "deep-s0"
 SUMS = iterant.task("prefix-sums")
@@ -114,7 +116,7 @@ def test_a_run_that_reaches_the_time_limit_is_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("iterant.training.loop.Clock.over", property(lambda _: True))
+        patched.setattr("iterant.training.interrupts.Clock.over", property(lambda _: True))
         assert train(tmp_path, [TINY], budget="10m") == [TINY]
     assert not (tmp_path / "records").exists()
     assert train(tmp_path, [TINY], budget=0.01) == [TINY], "too little time for its tests"
@@ -205,7 +207,7 @@ def test_history_by_epoch() -> None:
 
 def test_tests_are_kept_if_a_study_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = iterant.train("prefix-sums", out=tmp_path / "run", seed=0, width=4, head=(4,), count=20,
-                        batch=5, epochs=1, device="cpu", watch_every=0)  # fmt: skip
+                        batch_size=5, epochs=1, device="cpu", monitor_every=0)  # fmt: skip
     model = replace(MODEL, tests=(SizeTest(8, 2, 3),),
                     studies=(StudySpec("clean"), StudySpec("swap", seeds=3)))  # fmt: skip
 

@@ -113,10 +113,12 @@ def test_missing_seeds_by_reason(tmp_path: Path) -> None:
     records = read_records(tmp_path / "runs")
     assert state_of(EXPERIMENTS["compare-n-zero"], records.whole)[0] == 0, "neither counts"
     now = MODELS["sums-n0"].recipe.changed(precision="fp16").described()
-    keep(tmp_path / "runs", "sums-n0", 0, [50], training={"recipe": {**now, "rate": 7.0}})
+    now["rate"] = 7000 * now.pop("lr")  # a former name
+    keep(tmp_path / "runs", "sums-n0", 0, [50], training={"recipe": now})
     keep(tmp_path / "runs", "sums-n0", 1, [], tests={}, training={"ended": "the loss exploded"})
     before = MODELS["sums-run-time"].recipe.described()
-    del before["pool_shake"]
+    del before["pool_noise"]
+    before["rate"] = before.pop("lr")
     keep(tmp_path / "runs", "sums-run-time", 0, [50], training={"recipe": before})
     table = missing(tmp_path)
     assert table["model"] == ["missing", "diverged", "by an older recipe"]

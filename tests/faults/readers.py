@@ -35,8 +35,8 @@ from iterant.training.recipe import Recipe, recipe_from_file
 Read = Callable[[bytes, Path], object]
 
 TINY: dict[str, Any] = {
-    "width": 4, "head": (4,), "size": 8, "count": 20, "batch": 4, "epochs": 1, "iterations": 2,
-    "pool_slots": 8, "pool_shortest": 1, "watch_every": 0, "device": "cpu",
+    "width": 4, "head": (4,), "size": 8, "count": 20, "batch_size": 4, "epochs": 1, "iterations": 2,
+    "pool_slots": 8, "pool_shortest": 1, "monitor_every": 0, "device": "cpu",
 }  # fmt: skip
 """Arguments of `train` for a run of a second."""
 

@@ -26,8 +26,8 @@ from iterant.runner import Launch, Plan, PlannedRun, SweepFolder, planned
 from iterant.runner.worker import command_for, run_one
 
 TINY: dict[str, Any] = {
-    "epochs": 1, "count": 60, "batch": 10, "iterations": 4, "pool_slots": 20, "pool_shortest": 2,
-    "pool_longest": None, "watch_every": 0, "width": 4, "size": 8,
+    "epochs": 1, "count": 60, "batch_size": 10, "iterations": 4, "pool_slots": 20,
+    "pool_shortest": 2, "pool_longest": None, "monitor_every": 0, "width": 4, "size": 8,
 }  # fmt: skip
 
 LAYERS = """
@@ -170,8 +170,8 @@ def test_weights_and_recipe_of_a_stranger(capsys: pytest.CaptureFixture[str]) ->
     with pytest.raises(UsageError, match="unknown objective"):
         iterant.train(resume="folder")
     change(objective="folder.layers:Loss")
-    with pytest.raises(UntrustedCode, match="'folder': the user-defined objective"):
-        iterant.train(resume="folder")
+    with pytest.raises(UsageError, match="give it again: objective="):
+        iterant.train(resume="folder", trust=True)
     assert not traced()
 
 
@@ -315,7 +315,7 @@ def test_the_command_that_continues_a_run_works(capsys: pytest.CaptureFixture[st
         registry._allowed.clear()
         with pytest.raises(SystemExit):
             run_command(
-                f"train {task} --out {out} --time-limit 0.001 --count 60 --batch 10 "
+                f"train {task} --out {out} --time-limit 0.001 --count 60 --batch-size 10 "
                 "--epochs 50 --pool-slots 20".split()
             )
         line = capsys.readouterr().out.splitlines()[-1]

@@ -17,7 +17,7 @@ FIXTURES = Path(__file__).with_name("fixtures")
 MASKED = {
     "bytes", "command", "commit", "date", "dirty", "hardware", "load before", "onnxruntime",
     "platform", "ratio", "seconds", "seconds a step", "sha256", "since", "steps per second",
-    "threads", "updated", "updates_per_second", "versions", "worst",
+    "steps_per_second", "threads", "updated", "versions", "worst",
 }  # fmt: skip
 PUZZLES = """\
 PuzzleId,FEN,Moves,Rating,RatingDeviation,Popularity,NbPlays,Themes,GameUrl,OpeningTags

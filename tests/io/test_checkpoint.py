@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import safetensors.torch
 import torch
 from torch import Tensor
 
@@ -37,7 +36,7 @@ def bits(tensor: Tensor) -> list[int]:
 
 def test_tensors_and_metadata_round_trip(tmp_path: Path) -> None:
     metadata = {"step": 7, "rates": [1e-3, 0.1 + 0.2], "random": {"state": [2**64 - 1]}}
-    files = save_tensors(tmp_path / "last", TENSORS, metadata, shard_mb=0.01)
+    files = save_tensors(tmp_path / "last", TENSORS, metadata)
     assert sorted(files) == sorted(tmp_path.iterdir())
     assert files[0] == tmp_path / "last.json"
     loaded, read = load_tensors(tmp_path / "last")
@@ -48,7 +47,7 @@ def test_tensors_and_metadata_round_trip(tmp_path: Path) -> None:
 def test_save_replaces_its_own_set_and_removes_leftovers(tmp_path: Path) -> None:
     save_tensors(tmp_path / "best", TENSORS)
     before = set(tmp_path.iterdir())
-    save_tensors(tmp_path / "last", TENSORS, shard_mb=0.01)
+    save_tensors(tmp_path / "last", TENSORS)
     for leftover in ("last-0123456789ab-00001-of-00002.safetensors",
                      ".last-0123456789ab-00002-of-00002.safetensors.0123456789ab.tmp",
                      ".last.json.0123456789ab.tmp"):  # fmt: skip
@@ -59,16 +58,15 @@ def test_save_replaces_its_own_set_and_removes_leftovers(tmp_path: Path) -> None
     assert identical(load_tensors(tmp_path / "best")[0], TENSORS)
 
 
-@pytest.mark.parametrize("moment", ["first shard", "last shard", "index", "after the index"])
+@pytest.mark.parametrize("moment", ["tensors", "index", "after the index"])
 def test_a_failed_save_keeps_one_of_the_sets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    save_tensors(tmp_path / "last", TENSORS, shard_mb=0.01)
+    save_tensors(tmp_path / "last", TENSORS)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    calls = iter(["first shard", "last shard"])
 
     def write(path: Path, data: bytes) -> None:
-        if next(calls) == moment:
+        if moment == "tensors":
             raise RunError("no space left")
         write_atomic(path, data)
 
@@ -80,7 +78,7 @@ def test_a_failed_save_keeps_one_of_the_sets(
     monkeypatch.setattr(module, "write_atomic", write)
     monkeypatch.setattr(module, "write_json", write_index)
     with pytest.raises(RunError, match="no space left"):
-        save_tensors(tmp_path / "last", DOUBLED, shard_mb=0.01)
+        save_tensors(tmp_path / "last", DOUBLED)
     if moment == "after the index":
         assert identical(load_tensors(tmp_path / "last")[0], DOUBLED)
     else:
@@ -90,7 +88,7 @@ def test_a_failed_save_keeps_one_of_the_sets(
 def test_concurrent_reader_sees_complete_sets(tmp_path: Path) -> None:
     def save(step: int) -> None:
         values = {name: torch.full((2000,), float(step)) for name in "ab"}
-        save_tensors(tmp_path / "last", values, {"step": step}, shard_mb=0.01)
+        save_tensors(tmp_path / "last", values, {"step": step})
 
     save(0)
     writer = threading.Thread(target=lambda: list(map(save, range(1, 60))))
@@ -135,43 +133,27 @@ def test_every_dtype_shape_and_layout_round_trips(tmp_path: Path, name: str) -> 
         "same memory": whole,
         "every other": whole[::2],
     }
-    for shard_mb in (None, 0.01):
-        files = save_tensors(tmp_path / "a", tensors, shard_mb=shard_mb)
-        loaded = load_tensors(tmp_path / "a")[0]
-        assert identical(loaded, tensors)
-        assert (len(files) > 2) == (shard_mb is not None)
-        assert not loaded["whole"].requires_grad
-        loaded["whole"].zero_()  # writable, and a copy
-        assert loaded["same memory"].any()
+    save_tensors(tmp_path / "a", tensors)
+    loaded = load_tensors(tmp_path / "a")[0]
+    assert identical(loaded, tensors)
+    assert not loaded["whole"].requires_grad
+    loaded["whole"].zero_()  # writable, and a copy
+    assert loaded["same memory"].any()
 
 
-def test_a_file_ends_before_the_limit_and_a_prefix_reads_only_its_files(tmp_path: Path) -> None:
-    sizes = {"net.a": 1000, "net.b": 1000, "pool.c": 9000, "net.d": 1}
-    tensors = {name: torch.ones(size) for name, size in sizes.items()}
-    _, *shards = save_tensors(tmp_path / "a", tensors, shard_mb=0.01)
-    names = [list(safetensors.torch.load_file(shard)) for shard in shards]
-    assert names == [["net.a", "net.b"], ["pool.c"], ["net.d"]]
-    shards[1].unlink()
-    del tensors["pool.c"]
-    assert identical(load_tensors(tmp_path / "a", "net.")[0], tensors)
-    # Small tensors with long names: most of a file is its header.
-    tensors = {f"{'layer.' * 30}{number}": torch.ones(1) for number in range(100)}
-    _, *shards = save_tensors(tmp_path / "a", tensors, shard_mb=0.01)
-    assert max(shard.stat().st_size for shard in shards) <= 10_000
-
-
-def test_tensors_cut_by_earlier_versions_are_joined(tmp_path: Path) -> None:
+def test_shards_and_cut_tensors_of_earlier_versions_are_read(tmp_path: Path) -> None:
     parts = {
         "net.a#0": torch.arange(4.0),
         "net.a#1": torch.arange(4.0, 6.0),
+        "pool.c": torch.ones(2),
         "net.b": torch.ones(1),
     }
+    files = [tmp_path / f"a-0123456789ab-{k:05}-of-00004.safetensors" for k in range(1, 5)]
     shards = [
-        module.write_shard(
-            tmp_path / f"a-0123456789ab-{number:05}-of-00003.safetensors", {name: tensor}
-        )
-        for number, (name, tensor) in enumerate(parts.items(), start=1)
+        module.write_shard(file, {name: tensor})
+        for file, (name, tensor) in zip(files, parts.items(), strict=True)
     ]
+    files[2].unlink()  # not needed for the network
     manifest = {"shards": shards, "split": {"net.a": [2, 3]}}
     index = {"format": 1, "metadata": {}, "weights": manifest}
     write_json(tmp_path / "a.json", index, checksummed=True)
@@ -184,7 +166,7 @@ def test_tensors_cut_by_earlier_versions_are_joined(tmp_path: Path) -> None:
 def test_what_cannot_be_stored_is_refused(tmp_path: Path) -> None:
     for tensor in (torch.ones(1, dtype=torch.complex128), torch.ones(2, 2).to_sparse()):
         with pytest.raises(UsageError, match="bad"):
-            save_tensors(tmp_path / "a", {"good": torch.ones(9000), "bad": tensor}, shard_mb=0.01)
+            save_tensors(tmp_path / "a", {"good": torch.ones(9000), "bad": tensor})
     with pytest.raises(UsageError, match="as JSON"):
         save_tensors(tmp_path / "a", TENSORS, {"best": {"loss": object()}})
     assert not list(tmp_path.iterdir())

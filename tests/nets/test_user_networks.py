@@ -14,9 +14,9 @@ import iterant
 from iterant import registry
 from iterant.errors import NetError, UnknownName
 from iterant.nets import build
+from iterant.nets.from_recipe import build_network
 from iterant.nets.protocol import check_user_net
 from iterant.training.recipe import Recipe
-from iterant.training.trainer import build_network
 
 
 class Plain(nn.Module):
@@ -140,8 +140,8 @@ def test_a_line_in_the_registry_makes_a_network_trainable(monkeypatch: pytest.Mo
     """Its configuration gets the fields that recipe or task have; the others keep defaults."""
     monkeypatch.setitem(registry.LOCATIONS["net"], "small", f"{__name__}:Small")
     spec = iterant.task("mazes").spec
-    _, description = build_network(Recipe(net="small", hidden=9), spec, seed=0)
+    _, description = build_network(Recipe(net="small", hidden=9).described(), spec, seed=0)
     fields = {"dims": 2, "channels": 3, "width": 3, "hidden": 9}
     assert description == {"kind": "small", "config": fields}
     with pytest.raises(UnknownName, match="did you mean 'small'"):
-        build_network(Recipe(net="smal"), spec, seed=0)
+        build_network(Recipe(net="smal").described(), spec, seed=0)

@@ -15,8 +15,8 @@ from iterant.tasks.prefix_sums import PrefixSums
 from iterant.tasks.protocol import Batch
 
 FIELDS: dict[str, Any] = {
-    "width": 4, "head": [4], "size": 8, "count": 50, "batch": 10, "epochs": 2, "iterations": 3,
-    "pool_slots": 16, "pool_shortest": 1, "watch_every": 0, "validate_every": 2,
+    "width": 4, "head": [4], "size": 8, "count": 50, "batch_size": 10, "epochs": 2, "iterations": 3,
+    "pool_slots": 16, "pool_shortest": 1, "monitor_every": 0, "validate_every": 2,
     "checkpoint_every": 1,
 }  # fmt: skip
 """Two epochs of four optimizer steps each."""

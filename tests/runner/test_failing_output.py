@@ -59,9 +59,9 @@ def test_a_run_goes_on_without_output(
 
 
 def test_a_failure_of_the_run_is_not_hidden_by_its_output(tmp_path: Path) -> None:
-    code, errors = shell(f"{TRAIN} --rate 1e6 --optimizer sgd --clip none >/dev/full", tmp_path)
+    code, errors = shell(f"{TRAIN} --lr 1e6 --optimizer sgd --grad-clip none >/dev/full", tmp_path)
     assert code == 1
-    assert "lower rate" in errors.splitlines()[-1]
+    assert "lower lr" in errors.splitlines()[-1]
     assert RunFolder.open(tmp_path / "run").state == "failed"
 
 

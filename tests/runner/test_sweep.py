@@ -259,7 +259,7 @@ def test_status_command(
     RunFolder.open(folder.run_path(first)).set_status("stopped", step=3)
     assert status_command(folder)[0].splitlines() == [
         "small: 0 of 2 done, 1 failed, 1 left",
-        f"  {first}: left, update 3 of 8",
+        f"  {first}: left, step 3 of 8",
         f"  {second}: failed: out of memory",
     ]
 
@@ -295,7 +295,7 @@ def test_seeds_equal_those_trained_alone(tmp_path: Path, monkeypatch: pytest.Mon
     whole = {seed: alone(f"alone-{seed}", seed) for seed in (0, 2)}
     with monkeypatch.context() as patched:
         over = itertools.cycle([*[False] * 5, True])
-        patched.setattr("iterant.training.loop.Clock.over", property(lambda _: next(over)))
+        patched.setattr("iterant.training.interrupts.Clock.over", property(lambda _: next(over)))
         stopped = [alone(f"r-s{seed}", seed) for seed in (0, 1)]
     assert [run.status.step for run in stopped] == [5, 5]
     for path in stopped[1].path.glob("checkpoints/last-*"):
@@ -343,7 +343,7 @@ def test_a_time_limit_holds_for_all_seeds_together(tmp_path: Path) -> None:
     ("settings", "message"),
     [
         ({"seeds": [2, 2]}, "different seeds"),
-        ({"batch": 4000}, "batch of 4000"),
+        ({"batch_size": 4000}, "batch of 4000"),
         ({"out": None}, "either out"),
         ({"resume": "r"}, "either out"),
         ({"out": None, "resume": "nowhere"}, "no run nowhere-s0"),

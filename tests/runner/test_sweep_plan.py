@@ -27,12 +27,12 @@ def test_every_combination_is_one_run(
     widths: list[int], rates: list[float], seeds: list[int], nets: list[str]
 ) -> None:
     plan = planned(
-        "all", task="prefix-sums", grid={"width": widths, "rate": rates}, seeds=seeds,
+        "all", task="prefix-sums", grid={"width": widths, "lr": rates}, seeds=seeds,
         entries=[{"net": net} for net in nets], fields={"epochs": 7},
     )  # fmt: skip
     words: list[str | None] = [*nets] or [None]
     expected = set(itertools.product(widths, rates, words, seeds))
-    runs = [(run.changes["width"], run.changes["rate"], run.changes.get("net"), run.seed)
+    runs = [(run.changes["width"], run.changes["lr"], run.changes.get("net"), run.seed)
              for run in plan.runs]  # fmt: skip
     assert set(runs) == expected
     assert len(runs) == len(expected)
@@ -48,7 +48,7 @@ def test_a_file_gives_the_same_plan_as_python(tmp_path: Path) -> None:
 task = "prefix-sums"
 name = "small"
 seeds = "0-1"
-grid = {{rate = [1e-3]}}
+grid = {{lr = [1e-3]}}
 [[tests]]
 size = [8, 16]
 count = 10
@@ -56,7 +56,7 @@ max_steps = 5
 [fields]
 {fields}
 """)
-    assert read_plan(file) == small_plan(grid={"rate": [1e-3]})
+    assert read_plan(file) == small_plan(grid={"lr": [1e-3]})
     assert len(read_plan(file, "0-4").runs) == 5
 
 
@@ -92,7 +92,7 @@ REFUSED: list[tuple[str, str]] = [
     ('task = "mazes"\ntests = [{task = "chess"}]', "no run is"),
     ('task = "mazes"\nname = "../up"', "cannot name a sweep"),
     ('task = "mazes"\ndata = 3', "data must be the path"),
-    ('task = "mazes"\nseeds = "0-999"\ngrid = {width = [' + "1," * 50 + "], rate = ["
+    ('task = "mazes"\nseeds = "0-999"\ngrid = {width = [' + "1," * 50 + "], lr = ["
      + "1e-3," * 50 + "]}", "are more than 100,000"),
     ("task = ", "is not a TOML file"),
 ]  # fmt: skip
@@ -124,6 +124,9 @@ def test_a_sweep_grows_and_its_runs_keep_their_settings(tmp_path: Path) -> None:
     assert list(second.planned)[:2] == list(first.planned)
     assert len(second.planned) == 5
     assert SweepFolder.open(tmp_path).planned == second.planned
+    former = {**FIELDS, "batch": FIELDS["batch_size"]}  # the name of this field before
+    del former["batch_size"]
+    SweepFolder.prepare(tmp_path, small_plan(grid={"width": [4]}, fields=former))
     with pytest.raises(RunError, match=r"was started with size = 8, and the plan now has 9"):
         SweepFolder.prepare(tmp_path, small_plan(grid={"width": [4]}, fields={**FIELDS, "size": 9}))
 

@@ -81,7 +81,7 @@ WRONG: dict[str, Callable[[], object]] = {
     "inputs must be finite, got nan": lambda: API.solve(NET, INPUTS * torch.nan),
     "'cuda:9' is not available; use device='cpu'": lambda: API.solve(NET, INPUTS, device="cuda:9"),
     "'cuda:8' is not available": lambda: API.evaluate(NET, SUMS, count=2, device="cuda:8"),
-    "no field 'learning_rate'; did you mean 'rate'": lambda: API.train(
+    "no field 'learning_rate'; did you mean 'lr'": lambda: API.train(
         SUMS, out="nowhere", learning_rate=1.0
     ),
     "no field 'steps'; did you mean 'epochs' or 'iterations'": lambda: API.train(

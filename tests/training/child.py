@@ -28,7 +28,8 @@ from iterant.errors import IterantError
 from iterant.io import RunFolder
 from iterant.io.files import lock_holder
 from iterant.training import train
-from iterant.training.loop import Loop, Signals
+from iterant.training.interrupts import Signals
+from iterant.training.loop import Loop
 from iterant.training.trainer import Trainer
 
 torch.set_num_threads(1)

@@ -13,13 +13,15 @@ import torch
 
 from iterant.io import RunFolder
 from iterant.training import train
-from iterant.training.logging import Progress, Reporter
-from iterant.training.loop import Loop, Signals
+from iterant.training.interrupts import Signals
+from iterant.training.logging import Reporter, RunProgress
+from iterant.training.loop import Loop
 
 PROGRESSIVE: dict[str, Any] = {
-    "recipe": "paper", "width": 4, "head": (4,), "size": 8, "count": 50, "batch": 10, "epochs": 3,
-    "iterations": 3, "alpha": 0.5, "warmup": 2, "milestones": (2,), "watch_count": 4,
-    "watch_every": 2, "validate_every": 1, "checkpoint_every": 1, "average": 0.9,
+    "recipe": "paper", "width": 4, "head": (4,), "size": 8, "count": 50, "batch_size": 10,
+    "epochs": 3, "iterations": 3, "alpha": 0.5, "warmup_epochs": 2, "milestones": (2,),
+    "monitor_count": 4, "monitor_every": 2, "validate_every": 1, "checkpoint_every": 1,
+    "ema_decay": 0.9,
 }  # fmt: skip
 """Three epochs of four steps each."""
 
@@ -28,14 +30,14 @@ POOL: dict[str, Any] = {
 }  # fmt: skip
 
 BEST: dict[str, Any] = {
-    **POOL, "recipe": "best", "head": None, "hidden": 5, "choose": "watch", "pool_longest": 2,
-    "warmup_updates": 3,
+    **POOL, "recipe": "best", "head": None, "hidden": 5, "pool_longest": 2,
+    "warmup_steps": 3,
 }  # fmt: skip
-"""A local rule whose best weights are chosen on larger problems."""
+"""A local rule."""
 
 KINDS = {"progressive": PROGRESSIVE, "pool": POOL, "best": BEST}
 
-TIMES = ("seconds", "updates_per_second")
+TIMES = ("seconds", "steps_per_second")
 
 
 class Listener(Reporter):
@@ -43,15 +45,15 @@ class Listener(Reporter):
 
     def __init__(self) -> None:
         self.titles: list[str] = []
-        self.reports: list[Progress] = []
+        self.reports: list[RunProgress] = []
         self.notes: list[str] = []
         self.ends: list[str] = []
 
-    def begin(self, title: str, folder: Path, progress: Progress) -> None:
+    def begin(self, title: str, folder: Path, progress: RunProgress) -> None:
         self.titles.append(title)
         self.reports.append(progress)
 
-    def show(self, progress: Progress) -> None:
+    def show(self, progress: RunProgress) -> None:
         self.reports.append(progress)
 
     def note(self, text: str) -> None:

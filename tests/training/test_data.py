@@ -24,7 +24,8 @@ CPU = torch.device("cpu")
 
 
 def training_set(task: str, **changes: Any) -> TrainingSet:
-    return TrainingSet.of(iterant.task(task), Recipe(**{"batch": 10, "count": 60, **changes}), CPU)
+    recipe = Recipe(**{"batch_size": 10, "count": 60, **changes})
+    return TrainingSet.of(iterant.task(task), recipe, CPU)
 
 
 def rows_of(inputs: Tensor, targets: Tensor) -> set[bytes]:
@@ -62,7 +63,7 @@ def test_half_of_the_problems_are_mirrored_at_every_step() -> None:
 def test_a_recipe_names_the_kind_of_problems(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match="prefix-sums has one kind"):
         train("prefix-sums", problems="start=any", out=tmp_path / "run")
-    small: dict[str, Any] = {"width": 4, "size": 5, "count": 40, "batch": 8, "epochs": 1}
+    small: dict[str, Any] = {"width": 4, "size": 5, "count": 40, "batch_size": 8, "epochs": 1}
     small |= {"iterations": 2, "recipe": "paper"}
     runs = [
         train("mazes", **small, problems=kind, out=tmp_path / str(index))
@@ -80,7 +81,7 @@ def test_mirror_needs_a_task_with_mirror_images() -> None:
 def test_targets_outside_the_classes_are_refused() -> None:
     """On a GPU such an index would end the process without a location."""
     sums = iterant.task("prefix-sums")
-    recipe = Recipe(batch=10, count=60)
+    recipe = Recipe(batch_size=10, count=60)
 
     def beyond(*given: Any, **how: Any) -> Batch:
         return replace(sums.sample(*given, **how), targets=sums.sample(*given, **how).targets + 1)
@@ -90,5 +91,5 @@ def test_targets_outside_the_classes_are_refused() -> None:
         TrainingSet.of(unchecked, recipe, CPU)
     unchecked.spec = replace(sums.spec, classes=3)
     assert len(TrainingSet.of(unchecked, recipe, CPU)) == 48
-    with pytest.raises(RecipeError, match=r"places asks where class 1 is, .* 3 classes"):
-        TrainingSet.of(unchecked, recipe.changed(places=0.5), CPU)
+    with pytest.raises(RecipeError, match=r"position_loss asks where class 1 is, .* 3 classes"):
+        TrainingSet.of(unchecked, recipe.changed(position_loss=0.5), CPU)

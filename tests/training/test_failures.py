@@ -55,13 +55,13 @@ def test_a_nan_loss_or_an_infinite_weight(
     def corrupt(trainer: Trainer) -> float | None:
         if trainer.steps == step and what == "weight":
             with torch.no_grad():
-                next(trainer.module.parameters()).view(-1)[0] = float("inf")
+                next(trainer.master.parameters()).view(-1)[0] = float("inf")
         return float("nan") if trainer.steps == step and what == "loss" else None
 
     changing_steps(monkeypatch, corrupt)
     text = failing(tmp_path / "run", TrainingStopped)
     assert message in text
-    assert "lower rate" in text
+    assert "lower lr" in text
     run = RunFolder.open(tmp_path / "run")
     for name in run.checkpoints():  # the last good one
         tensors, about = run.load(name)
@@ -74,7 +74,8 @@ def test_a_run_in_half_precision_saves_losses_that_overflowed(
 ) -> None:
     changing_steps(monkeypatch, lambda trainer: float("nan") if trainer.steps == 7 else None)
     stopping_at(monkeypatch, 7)  # the loss is logged every second step
-    run = begin(tmp_path / "run", count=55, batch=1, epochs=1, watch_every=0, precision="fp16")
+    small: dict[str, Any] = {"count": 55, "batch_size": 1, "epochs": 1, "monitor_every": 0}
+    run = begin(tmp_path / "run", **small, precision="fp16")
     assert run.load("last")[1]["losses"] == [None]
     stopping_at(monkeypatch, 9)
     assert train(resume=run.path).status.step == 9
@@ -121,7 +122,7 @@ def test_corrupt_folders_are_refused_and_intact_ones_resume(
     path.write_bytes(whole)
     config = run.path / "config.json"
     text = config.read_text("utf-8")
-    config.write_text(text.replace('"batch": 10', '"batch": 5'), "utf-8")
+    config.write_text(text.replace('"batch_size": 10', '"batch_size": 5'), "utf-8")
     refused(run)
     config.write_text(text, "utf-8")
     assert_equal(train(resume=run.path), uninterrupted()["pool"])

@@ -21,11 +21,11 @@ def assert_holds_the_metrics(run: RunFolder) -> None:
     events = EventAccumulator(str(run.path / "events"))
     events.Reload()
     steps = {kind: [r["step"] for r in run.metrics() if r["kind"] == kind]
-             for kind in ("train", "validation", "watch")}  # fmt: skip
+             for kind in ("train", "validation", "monitor")}  # fmt: skip
     names = events.Tags()["scalars"]
     assert sum(name.startswith("monitoring/") for name in names) == 7
     for name in names:
-        kind = {"training": "train", "monitoring": "watch"}.get(name.split("/")[0], "validation")
+        kind = {"training": "train", "monitoring": "monitor"}.get(name.split("/")[0], "validation")
         assert [event.step for event in events.Scalars(name)] == steps[kind]
     losses = [r["loss"] for r in run.metrics() if r["kind"] == "train"]
     assert [event.value for event in events.Scalars("training/loss")] == pytest.approx(losses)

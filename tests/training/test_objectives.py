@@ -14,11 +14,11 @@ from torch import Tensor
 import iterant
 from iterant.nets import DeepThinking, Net
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
+from iterant.nets.from_recipe import build_network
 from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch
 from iterant.training.objectives import Criterion, Objective, Progressive, RunTimeWeighted, Unroll
 from iterant.training.recipe import Recipe
-from iterant.training.trainer import build_network
 
 
 @pytest.mark.parametrize("problem", ["prefix-sums", "mazes"])
@@ -26,7 +26,7 @@ from iterant.training.trainer import build_network
 def test_criterion_equals_the_formula(problem: str, smoothing: float) -> None:
     task = iterant.task(problem)
     batch = task.sample(3, size=3, seed=2)
-    net, _ = build_network(Recipe(width=4), task.spec, seed=1)
+    net, _ = build_network(Recipe(width=4).described(), task.spec, seed=1)
     features = restated.unrolled(net, batch.inputs, net.start(batch.inputs), 2)
     ours = Criterion(smoothing)(net, net.answer(features), batch.inputs, batch.targets)
     theirs = restated.loss_of(net, features, batch.inputs, batch.targets, smoothing)
@@ -37,9 +37,9 @@ def test_criterion_equals_the_formula(problem: str, smoothing: float) -> None:
 def test_loss_over_positions_equals_the_formula(smoothing: float) -> None:
     task = iterant.task("chess")
     batch = task.sample(3, size=(0, 50), seed=2)
-    net, _ = build_network(Recipe(width=4), task.spec, seed=1)
+    net, _ = build_network(Recipe(width=4).described(), task.spec, seed=1)
     logits = torch.randn(3, 2, 8, 8, generator=torch.Generator().manual_seed(1))
-    ours = Criterion(smoothing, places=1.0)(net, logits, batch.inputs, batch.targets)
+    ours = Criterion(smoothing, position_loss=1.0)(net, logits, batch.inputs, batch.targets)
     total = 0.0
     for scores, wanted in zip(logits[:, 1].flatten(1), batch.targets.flatten(1), strict=True):
         probabilities = scores.exp() / scores.exp().sum()
@@ -48,7 +48,7 @@ def test_loss_over_positions_equals_the_formula(smoothing: float) -> None:
             total -= share * float(probability.log()) / 3
     assert float(ours) == pytest.approx(total, rel=1e-5)
     classes = Criterion(smoothing)(net, logits, batch.inputs, batch.targets)
-    both = Criterion(smoothing, places=0.25)(net, logits, batch.inputs, batch.targets)
+    both = Criterion(smoothing, position_loss=0.25)(net, logits, batch.inputs, batch.targets)
     torch.testing.assert_close(both, 0.75 * classes + 0.25 * ours)
 
 

@@ -15,10 +15,11 @@ from torch import Tensor, nn
 import iterant
 from iterant import registry
 from iterant.nets import VARIANTS
+from iterant.nets.from_recipe import build_network
 from iterant.rng import StepRng
 from iterant.training.optim import Muon, build_optimizer, lr_factor, orthogonal
 from iterant.training.recipe import Recipe, recipe
-from iterant.training.trainer import Trainer, build_network
+from iterant.training.trainer import Trainer
 
 CPU = torch.device("cpu")
 
@@ -57,11 +58,11 @@ def test_muon_is_adamw_for_other_parameters() -> None:
 def test_muon_orthogonalises_recurrent_kernels_only(net: str) -> None:
     task = iterant.task("mazes")
     chosen = Recipe(net=net, width=4, head=(4,), iterations=2, optimizer="muon")
-    trainer = Trainer(build_network(chosen, task.spec, seed=1)[0], chosen, CPU)
+    trainer = Trainer(build_network(chosen.described(), task.spec, seed=1)[0], chosen, CPU)
     batch = task.sample(2, size=5)
     trainer.step(batch.inputs, batch.targets, StepRng(0, 0), 1.0)
     kept = {id(weight): set(state) for weight, state in trainer.optimizer.state.items()}
-    for name, weight in trainer.module.named_parameters():
+    for name, weight in trainer.master.named_parameters():
         ends = name.startswith(("projection", "head"))
         assert kept[id(weight)] == ({"first", "second", "step"} if ends else {"first"}), name
 
@@ -69,13 +70,13 @@ def test_muon_orthogonalises_recurrent_kernels_only(net: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "formula"),
     [
-        ({"schedule": "hold", "hold": 0.6}, lambda share: min(1.0, (1 - share) / 0.4)),
+        ({"schedule": "wsd", "stable_fraction": 0.6}, lambda share: min(1.0, (1 - share) / 0.4)),
         ({"schedule": "cosine"}, lambda share: (1 + math.cos(math.pi * share)) / 2),
-        ({"schedule": "constant", "warmup_updates": 4}, lambda share: min(1.0, 25 * share + 0.25)),
+        ({"schedule": "constant", "warmup_steps": 4}, lambda share: min(1.0, 25 * share + 0.25)),
     ],
 )
 def test_schedules(fields: dict[str, Any], formula: Callable[[float], float]) -> None:
-    chosen = Recipe(epochs=10, warmup=0, **fields)
+    chosen = Recipe(epochs=10, warmup_epochs=0, **fields)
     factors = [lr_factor(chosen, step, 10) for step in range(100)]
     assert factors == pytest.approx([formula(step / 100) for step in range(100)])
 
@@ -111,7 +112,7 @@ def our_factors(chosen: Recipe, per_epoch: int = 80) -> list[float]:
 def test_learning_rate_equals_the_authors_rule(word: str, net: str, problem: str) -> None:
     chosen = recipe(word, problem, net)
     steps = chosen.milestones if chosen.schedule == "steps" else ()
-    theirs = authors_factors(chosen.epochs, chosen.warmup, steps, chosen.decay)
+    theirs = authors_factors(chosen.epochs, chosen.warmup_epochs, steps, chosen.lr_decay)
     assert our_factors(chosen) == pytest.approx(theirs, rel=1e-12)
     assert chosen.validate_every == 1
     assert any("after every epoch" in note for note in chosen.notes)
@@ -120,13 +121,13 @@ def test_learning_rate_equals_the_authors_rule(word: str, net: str, problem: str
 def test_learning_rate_equals_the_authors_log() -> None:
     """They log after an epoch what the next one will have."""
     chosen, task, config = recipe("paper", "mazes"), registry.task("mazes"), LOG["config"]
-    assert (chosen.epochs, chosen.warmup, chosen.rate) == (
+    assert (chosen.epochs, chosen.warmup_epochs, chosen.lr) == (
         config["epochs"], config["warmup_period"], config["lr"],
     )  # fmt: skip
-    net, _ = build_network(chosen, task.spec, seed=0)
+    net, _ = build_network(chosen.described(), task.spec, seed=0)
     assert isinstance(net, torch.nn.Module)
     first, recurrent = build_optimizer(chosen, net).param_groups
     logged = LOG["learning rate logged after each epoch"]
     for group, name in ((first, "all but the recurrent block"), (recurrent, "recurrent block")):
-        rates = [chosen.rate * group["lr_factor"] * factor for factor in our_factors(chosen)]
+        rates = [chosen.lr * group["lr_factor"] * factor for factor in our_factors(chosen)]
         assert rates[1:] == pytest.approx(logged[name][:-1], rel=1e-5)

@@ -20,7 +20,7 @@ from iterant.io import RunFolder
 from iterant.training import train
 
 CHILD = Path(__file__).with_name("child.py")
-LONG: dict[str, Any] = {"epochs": 5000, "watch_every": 0, "validate_every": 500,
+LONG: dict[str, Any] = {"epochs": 5000, "monitor_every": 0, "validate_every": 500,
                         "checkpoint_every": 500}  # fmt: skip
 """Too long to finish during a test."""
 
@@ -65,7 +65,7 @@ def test_a_signal_saves_and_stops(
 def test_a_run_killed_many_times_equals_an_uninterrupted_one(
     tmp_path: Path, record_property: Callable[[str, object], None], times: int, epochs: int
 ) -> None:
-    changes = {"epochs": epochs, "watch_every": 0, "validate_every": epochs // 4,
+    changes = {"epochs": epochs, "monitor_every": 0, "validate_every": epochs // 4,
                "checkpoint_every": 2}  # fmt: skip
     interval = 8  # steps between checkpoints: four an epoch
     command = [sys.executable, str(CHILD), "killed", str(tmp_path / "run"), json.dumps(changes),
@@ -88,7 +88,7 @@ def test_a_run_killed_many_times_equals_an_uninterrupted_one(
     assert_equal(RunFolder.open(tmp_path / "run"), begin(tmp_path / "whole", "pool", **changes))
 
 
-MAZES: dict[str, Any] = {**POOL, "net": "dt-recall", "size": 3, "watch_every": 0}
+MAZES: dict[str, Any] = {**POOL, "net": "dt-recall", "size": 3, "monitor_every": 0}
 
 
 def joined(*words: str) -> tuple[int, list[dict[str, Any]], str]:
@@ -120,7 +120,7 @@ def test_two_processes_equal_one(tmp_path: Path) -> None:
         "pool": POOL,
         "mazes": {**MAZES, "task": "mazes"},
         "stopped": {**POOL, "stop": 6},
-        "uneven": {**PROGRESSIVE, "batch": 5},
+        "uneven": {**PROGRESSIVE, "batch_size": 5},
     }
     code, records, errors = joined("joined", str(tmp_path), json.dumps(cases))
     assert code == 0, errors

@@ -13,16 +13,17 @@ from small_runs import KINDS, uninterrupted
 
 import iterant
 from iterant.errors import RecipeError, UsageError
+from iterant.io import RunFolder
+from iterant.nets.from_recipe import build_network
 from iterant.training import RECIPES, Recipe, recipe
-from iterant.training.recipe import label_changes, recipe_from_file
-from iterant.training.run import plan
-from iterant.training.trainer import build_network
+from iterant.training.recipe import OLD_NAMES, label_changes, recipe_from_file, recipe_from_json
+from iterant.training.run import run_summary
 
 
 def test_fields_of_every_type_can_be_changed_by_a_file(tmp_path: Path) -> None:
     changes: dict[str, Any] = {
-        "name": "mine", "width": 8, "head": [4, 2], "bounded": True, "size": [3, 7], "clip": 2.0,
-        "alpha": 1, "pool_damage_kinds": ["disc", "jitter"], "milestones": [], "notes": ["why"],
+        "name": "mine", "width": 8, "head": [4, 2], "bounded": True, "size": [3, 7],
+        "grad_clip": 2.0, "alpha": 1, "milestones": [], "notes": ["why"],
     }  # fmt: skip
     path = tmp_path / "mine.toml"
     lines = [f"{name} = {json.dumps(value)}" for name, value in changes.items()]
@@ -35,23 +36,40 @@ def test_fields_of_every_type_can_be_changed_by_a_file(tmp_path: Path) -> None:
 
 
 def test_former_names_of_fields_are_read(tmp_path: Path) -> None:
-    """In JSON, files and flags; JSON is written with them."""
-    old = {"pool_shake": 0.2, "pool_shake_varied": True, "pool_hard": True, "again_below": 0.5}
-    new = Recipe(pool_noise=0.2, pool_noise_varied=True, pool_until_solved=True, restart_below=0.5)
-    assert Recipe().changed(**old) == new
-    assert new.described().items() >= old.items()
-    assert len(new.described()) == len(fields(Recipe))
+    """In JSON, files and arguments; tests/golden has them as flags."""
+    assert not OLD_NAMES.keys() & {field.name for field in fields(Recipe)}
+    best = recipe("best", "prefix-sums").described()
+    old: dict[str, Any] = {name: best[now] for name, now in OLD_NAMES.items()}
+    old |= {"schedule": "hold", "pool_hard": True, "again_below": 0.5}
+    new = Recipe(
+        **{now: best[now] for now in OLD_NAMES.values()}
+        | {"schedule": "wsd", "pool_until_solved": True, "restart_below": 0.5}
+    )
+    assert Recipe().changed(**old) == recipe_from_json(json.loads(json.dumps(old))) == new
     path = tmp_path / "mine.toml"
     path.write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in old.items()))
     assert recipe_from_file(path, Recipe()) == new
 
 
+def test_recipes_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    """Whatever removed fields they have; to resume, only with the values that are left."""
+    stored = json.loads(json.dumps(recipe("best", "mazes").described()))
+    before = {**stored, "choose": "validation", "pool_damage_kinds": ["zeros", "noise", "another"]}
+    assert recipe_from_json(before, resume=True) == recipe("best", "mazes")
+    for changes in ({"choose": "watch"}, {"pool_damage_kinds": ["disc"]}):
+        assert recipe_from_json({**before, **changes}) == recipe("best", "mazes")
+        config = {**uninterrupted()["pool"].config, "recipe": {**before, **changes}}
+        RunFolder.create(path := tmp_path / str(*changes), config)
+        with pytest.raises(RecipeError, match="resume it with the version that began it"):
+            iterant.train(resume=path)
+
+
 BAD: dict[str, list[Any]] = {
     "alpha": [-0.1, 1.1, float("nan"), "half", None, True], "iterations": [0, 2.5, "30", True],
-    "rate": [0, float("inf"), None], "average": [0, 1, "yes"], "clip": [0, "no"], "hold": [1.0],
-    "pool_longest": [0, 1.5], "pool_until_solved": [1, None],
-    "pool_damage_kinds": [(), ("zero",), "zeros"],
-    "weight_decay": [-1e-4], "head": [(0,), ("a",), 5, (1,) * 17], "milestones": [5, ("a",), (-1,)],
+    "lr": [0, float("inf"), None], "ema_decay": [0, 1, "yes"], "grad_clip": [0, "no"],
+    "stable_fraction": [1.0], "schedule": ["hold"], "pool_longest": [0, 1.5],
+    "pool_until_solved": [1, None], "weight_decay": [-1e-4], "head": [(0,), ("a",), 5, (1,) * 101],
+    "milestones": [5, ("a",), (-1,)],
     "validation": [0.95], "objective": ["progresive", None], "precision": ["fp8"],
     "size": ["9", (1, 2, 3), (-1, 5), 1.5], "net": [None], "data_seed": [-1], "notes": [(1,)],
 }  # fmt: skip
@@ -73,7 +91,9 @@ def test_every_field_is_checked() -> None:
             Recipe().changed(**{field.name: object()})
 
 
-@pytest.mark.parametrize("text", ["rate = ", "rate = 1\nrate = 2", "speed = 3", "alpha = 2"])
+@pytest.mark.parametrize(
+    "text", ["lr = ", "lr = 1\nlr = 2", "lr = 1\nrate = 1", "speed = 3", "alpha = 2"]
+)
 def test_a_bad_recipe_file(tmp_path: Path, text: str) -> None:
     (tmp_path / "mine.toml").write_text(text)
     for bad in (tmp_path / "mine.toml", tmp_path / "none.toml", tmp_path, Path("/dev/zero")):
@@ -84,30 +104,31 @@ def test_a_bad_recipe_file(tmp_path: Path, text: str) -> None:
 
 HYPERPARAMETERS: dict[tuple[str, str], dict[str, Any]] = {
     ("prefix-sums", "dt-recall"): {
-        "optimizer": "adam", "rate": 0.001, "schedule": "steps", "milestones": (60, 100),
-        "decay": 0.01, "warmup": 10, "epochs": 150, "clip": 1.0, "alpha": 1.0, "batch": 100,
-        "throttle": False,
+        "optimizer": "adam", "lr": 0.001, "schedule": "steps", "milestones": (60, 100),
+        "lr_decay": 0.01, "warmup_epochs": 10, "epochs": 150, "grad_clip": 1.0, "alpha": 1.0,
+        "batch_size": 100, "throttle": False,
     },
     ("mazes", "dt-recall"): {
-        "optimizer": "adam", "rate": 0.001, "schedule": "constant", "milestones": (), "warmup": 10,
-        "epochs": 50, "clip": None, "alpha": 0.01, "batch": 50, "throttle": True,
+        "optimizer": "adam", "lr": 0.001, "schedule": "constant", "milestones": (),
+        "warmup_epochs": 10, "epochs": 50, "grad_clip": None, "alpha": 0.01, "batch_size": 50,
+        "throttle": True,
     },
     ("mazes", "ff"): {
-        "optimizer": "adam", "rate": 0.0001, "schedule": "steps", "milestones": (175,),
-        "decay": 0.1, "warmup": 10, "epochs": 200, "clip": None,
+        "optimizer": "adam", "lr": 0.0001, "schedule": "steps", "milestones": (175,),
+        "lr_decay": 0.1, "warmup_epochs": 10, "epochs": 200, "grad_clip": None,
     },
     ("chess", "dt-recall"): {
-        "optimizer": "sgd", "rate": 0.01, "schedule": "steps", "milestones": (100, 110),
-        "decay": 0.01, "warmup": 3, "epochs": 120, "clip": None, "momentum": 0.9, "alpha": 0.5,
-        "batch": 300, "throttle": False,
+        "optimizer": "sgd", "lr": 0.01, "schedule": "steps", "milestones": (100, 110),
+        "lr_decay": 0.01, "warmup_epochs": 3, "epochs": 120, "grad_clip": None, "momentum": 0.9,
+        "alpha": 0.5, "batch_size": 300, "throttle": False,
     },
 }  # fmt: skip
 """The paper's table of hyperparameters and its α; batches and throttle from the authors' code."""
 
 SHARED: dict[str, Any] = {
     "objective": "progressive", "iterations": 30, "weight_decay": 2e-4, "validation": 0.2,
-    "smoothing": 0.0, "average": None, "precision": "fp32", "group_norm": False, "size": None,
-    "count": None, "width": None, "head": None,
+    "label_smoothing": 0.0, "ema_decay": None, "precision": "fp32", "group_norm": False,
+    "size": None, "count": None, "width": None, "head": None,
 }  # fmt: skip
 
 
@@ -130,7 +151,9 @@ def test_recipes_round_trip_through_json(word: str, problem: str, net: str) -> N
 @pytest.mark.parametrize(("problem", "width"), [("prefix-sums", 400), ("mazes", 128)])
 def test_another_network_by_the_best_recipe_has_the_papers_width(problem: str, width: int) -> None:
     assert recipe("best", problem, "local-rule") == recipe("best", problem)
-    _, about = build_network(recipe("best", problem, "dt-recall"), iterant.task(problem).spec, 0)
+    _, about = build_network(
+        recipe("best", problem, "dt-recall").described(), iterant.task(problem).spec, 0
+    )
     assert about["config"]["width"] == width
 
 
@@ -144,7 +167,7 @@ def test_the_default_recipe_of_mazes_is_the_one_that_learns_on_a_cpu() -> None:
 def test_a_changed_recipe_is_labelled() -> None:
     paper = recipe("paper", "mazes", "ff")
     assert label_changes(paper, "mazes") == paper
-    other = paper.changed(rate=0.5)
+    other = paper.changed(lr=0.5)
     assert label_changes(other, "mazes") == other.changed(name="paper, changed")
     assert label_changes(label_changes(other, "mazes"), "mazes").name == "paper, changed"
     assert label_changes(Recipe(), "mazes") == Recipe()
@@ -152,8 +175,8 @@ def test_a_changed_recipe_is_labelled() -> None:
 
 def test_the_plan_equals_the_run() -> None:
     run = uninterrupted()["progressive"]
-    chosen = plan(iterant.task("prefix-sums"), Recipe().changed(**run.config["recipe"]))
-    assert chosen["updates"] == run.status.step == 12
-    assert chosen["updates_per_epoch"] * KINDS["progressive"]["epochs"] == chosen["updates"]
+    chosen = run_summary(iterant.task("prefix-sums"), Recipe().changed(**run.config["recipe"]))
+    assert chosen["steps"] == run.status.step == 12
+    assert chosen["steps_per_epoch"] * KINDS["progressive"]["epochs"] == chosen["steps"]
     assert json.loads(json.dumps(chosen["network"])) == run.config["net"]
     assert (chosen["problems"], chosen["held_out"], chosen["size"]) == (40, 10, 8)

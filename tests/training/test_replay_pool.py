@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
@@ -24,7 +23,7 @@ from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch
 from iterant.training.objectives import Segment, StepResult, Unroll
 from iterant.training.recipe import Recipe
-from iterant.training.replay_pool import JITTER, ReplayPool, disc
+from iterant.training.replay_pool import ReplayPool
 
 BATCH, SLOTS = 8, 24
 NET = small_net("prefix-sums", "dt-recall")
@@ -61,9 +60,10 @@ class RecordingUnroll(Unroll):
 
 
 def small(**changes: Any) -> ReplayPool:
-    fields = {"slots": SLOTS, "fresh": 0.25, "damage": 0.5, "shortest": 2, "longest": 4, **changes}
+    fields = {"slots": SLOTS, "new_fraction": 0.25, "corrupt_fraction": 0.5, "shortest": 2,
+              "longest": 4, **changes}  # fmt: skip
     pool: dict[str, Any] = {f"pool_{name}": value for name, value in fields.items()}
-    return ReplayPool(Recipe(batch=BATCH, **pool))
+    return ReplayPool(Recipe(batch_size=BATCH, **pool))
 
 
 def pool_steps(
@@ -101,7 +101,8 @@ def test_slots_hold_new_problems_and_final_states() -> None:
 
 
 def test_new_problems_used_once_do_not_enter_the_pool() -> None:
-    for fresh, rows, before, call, after in pool_steps(small(fresh=0.5, stay=0.25), 8):
+    pool = small(new_fraction=0.5, insert_fraction=0.25)
+    for fresh, rows, before, call, after in pool_steps(pool, 8):
         assert torch.equal(call.inputs[:4], fresh.inputs)
         assert bool(call.restart[:4].all())
         for name, value in before.items():  # one of the four stays
@@ -112,8 +113,9 @@ def test_new_problems_used_once_do_not_enter_the_pool() -> None:
             assert torch.equal(after["features"][rows[4:]], call.end[4:])
 
 
-def test_swapped_problems_start_from_the_state_of_another() -> None:
-    pool, swapped = small(fresh=0.5, stay=0.25, swap=0.5, damage=0.0), 0
+def test_stale_problems_start_from_the_state_of_another() -> None:
+    fractions = {"new": 0.5, "insert": 0.25, "stale": 0.5, "corrupt": 0.0}
+    pool, swapped = small(**{f"{name}_fraction": x for name, x in fractions.items()}), 0
     for fresh, rows, before, call, _ in pool_steps(pool, 12):
         assert torch.equal(call.inputs[:4], fresh.inputs)
         assert bool(call.restart[:2].all())
@@ -154,13 +156,12 @@ def corruptions(pool: ReplayPool, count: int) -> tuple[Counter[str], list[Tensor
                 kinds["none" if int(rows[place]) in same else "another"] += 1
             else:
                 kinds["noise" if state.any() else "zeros"] += 1
-                noises += [state - (before["features"][rows[place]] if "jitter" in
-                                    pool.recipe.pool_damage_kinds else 0)]  # fmt: skip
+                noises.append(state)
     return kinds, [noise for noise in noises if noise.any()]
 
 
 def test_share_and_kinds_of_corruption() -> None:
-    kinds, noises = corruptions(small(damage=0.6), 260)
+    kinds, noises = corruptions(small(corrupt_fraction=0.6), 260)
     total = kinds.total()
     assert total > 1200
     # Another slot is the slot itself once in SLOTS times.
@@ -171,17 +172,13 @@ def test_share_and_kinds_of_corruption() -> None:
     different = torch.tensor(sorted({tuple(noise.flatten().tolist()) for noise in noises}))
     assert len(different) > 20
     assert stats.kstest(different.flatten().numpy(), "norm").pvalue > 1e-3
-    # Jitter is weak noise added to the slot's own state.
-    kinds, noises = corruptions(small(damage=1.0, damage_kinds=("jitter",)), 60)
-    assert set(kinds) == {"noise"}
-    assert float(torch.stack(noises).std()) == pytest.approx(JITTER, rel=0.1)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"fresh": 0.0}, "never sees a new problem"),
-        ({"shortest": 5, "longest": 4}, "shortest <= longest"),
+        ({"new_fraction": 0.0}, "never sees a new problem"),
+        ({"shortest": 5, "longest": 4}, "pool_shortest <= pool_longest"),
         ({"slots": 7}, "a batch of 8 does not fit a pool of 7 slots"),
     ],
 )
@@ -197,9 +194,10 @@ def test_k_is_uniform() -> None:
 
 
 @pytest.mark.parametrize("every", [False, True])
-@pytest.mark.parametrize("settle", [0.0, 0.7])
-def test_losses_and_gradients_equal_the_definition(every: bool, settle: float) -> None:
-    pool, unroll, net = small(every=every, settle=settle), RecordingUnroll(), NET
+@pytest.mark.parametrize("penalty", [0.0, 0.7])
+def test_losses_and_gradients_equal_the_definition(every: bool, penalty: float) -> None:
+    pool = small(all_losses=every, change_penalty=penalty)
+    unroll, net = RecordingUnroll(), NET
     mine = restated.parameters(getattr(unroll.net, "net", unroll.net))
     batch = iterant.task("prefix-sums").sample(2, size=5, seed=9)
     for number in range(4):
@@ -211,7 +209,7 @@ def test_losses_and_gradients_equal_the_definition(every: bool, settle: float) -
         ends = path[1:] if every else path[-1:]
         losses = [restated.loss_of(net, end, call.inputs, call.targets) for end in ends]
         changes = [(after - before).abs().mean() for before, after in pairwise(path)]
-        wanted = torch.stack(losses).mean() + settle * torch.stack(changes).mean()
+        wanted = torch.stack(losses).mean() + penalty * torch.stack(changes).mean()
         theirs = restated.gradients_of(wanted, restated.parameters(net))
         torch.testing.assert_close(call.loss, wanted.detach(), rtol=1e-12, atol=1e-12)
         restated.assert_same([w.grad for w in mine if w.grad is not None], theirs, 1e-12)
@@ -245,16 +243,3 @@ def test_varied_noise_has_one_strength_per_problem() -> None:
         torch.testing.assert_close(share, share[:, :1].expand_as(share))
         shares.append(share[:, 0])
     assert stats.kstest(torch.cat(shares).numpy(), "uniform").pvalue > 1e-3
-
-
-def test_disc_restated() -> None:
-    drawn = torch.rand(20, 3, generator=torch.Generator().manual_seed(5)).tolist()
-    features = torch.rand(20, 2, 9, 12, generator=torch.Generator().manual_seed(6)) + 1
-    left = disc(features, torch.Generator().manual_seed(5))
-    for (row, column, share), before, after in zip(drawn, features, left, strict=True):
-        radius = 1 + share * (0.4 * 9 - 1)
-        for i in range(9):
-            for j in range(12):
-                inside = math.hypot(i - row * 9, j - column * 12) < radius
-                wanted = torch.zeros(2) if inside else before[:, i, j]
-                assert torch.equal(after[:, i, j], wanted)

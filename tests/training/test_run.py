@@ -23,11 +23,13 @@ from iterant.training.run import threads_of
 @pytest.mark.parametrize("kind", ["progressive", "pool"])
 def test_start_loads_weights_and_optimizer_state(tmp_path: Path, kind: str) -> None:
     source = uninterrupted()[kind]
-    branch = begin(tmp_path / "b", kind, start=source.path, rate=1e-30, weight_decay=0.0, epochs=1)
+    branch = begin(
+        tmp_path / "b", kind, init_from=source.path, lr=1e-30, weight_decay=0.0, epochs=1
+    )
     theirs, _ = source.load("last")
     ours, about = branch.load("last")
     assert about["step"] == 4  # of its own
-    assert branch.config["start"] == str(source.path.resolve())
+    assert branch.config["init_from"] == str(source.path.resolve())
     for name, value in theirs.items():
         if name.startswith("net."):
             torch.testing.assert_close(ours[name], value)
@@ -37,10 +39,10 @@ def test_start_loads_weights_and_optimizer_state(tmp_path: Path, kind: str) -> N
 
 def test_start_drops_a_pool_of_another_size_and_begins_a_missing_ema(tmp_path: Path) -> None:
     pool = uninterrupted()["pool"].path
-    branch = begin(tmp_path / "p", "pool", start=pool, pool_slots=11, epochs=1)
+    branch = begin(tmp_path / "p", "pool", init_from=pool, pool_slots=11, epochs=1)
     assert len(branch.load("last")[0]["pool.filled"]) == 11
-    source = begin(tmp_path / "a", average=None, epochs=1)
-    branch = begin(tmp_path / "b", start=source.path, average=0.5, rate=1e-30, weight_decay=0.0,
+    source = begin(tmp_path / "a", ema_decay=None, epochs=1)
+    branch = begin(tmp_path / "b", start=source.path, ema_decay=0.5, lr=1e-30, weight_decay=0.0,
                    epochs=1)  # fmt: skip
     theirs, ours = source.load("last")[0], branch.load("last")[0]
     for name, weight in theirs.items():
@@ -58,14 +60,14 @@ def test_start_refuses_another_network_or_optimizer(
     tmp_path: Path, changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(RunError, match=message):
-        begin(tmp_path / "b", **{"start": uninterrupted()["progressive"].path, **changes})
+        begin(tmp_path / "b", **{"init_from": uninterrupted()["progressive"].path, **changes})
     assert not (tmp_path / "b").exists()
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"batch": 41}, "a batch of 41 does not fit the 40 training problems"),
+        ({"batch_size": 41}, "a batch of 41 does not fit the 40 training problems"),
         ({"alpha": 2.0}, "alpha must be a number from 0 to 1"),
         ({"iterations": 0}, "iterations must be a whole number from 1"),
         ({"objective": "pool", "pool_slots": 5}, "does not fit a pool of 5 slots"),
@@ -73,7 +75,6 @@ def test_start_refuses_another_network_or_optimizer(
         ({"net": "dt-recal"}, "did you mean 'dt-recall'"),
         ({"net": "resnet"}, "or module:Class"),
         ({"net": "mine:Net"}, "width, head: for networks that come with iterant"),
-        ({"shard_mb": 0}, "shard size must be at least"),
         ({"time_limit": "soon"}, "a time is written like"),
         ({"device": "cuda:99"}, "is not available; use device='cpu'"),
         ({"device": "gpu"}, "unknown device 'gpu'"),
@@ -102,9 +103,10 @@ def test_bad_arguments_leave_no_folder(
     ("task", "changes", "error", "message"),
     [("mazes", {}, RunError, "is a run of prefix-sums, not of mazes"),
      (iterant.task("mazes"), {}, RunError, "is a run of prefix-sums, not of mazes"),
-     (None, {"rate": 1.0}, UsageError, "a resumed run keeps its recipe; rate cannot"),
-     (None, {"net": "ff"}, UsageError, "a resumed run keeps its recipe; net cannot"),
-     (None, {"start": "a"}, UsageError, "a resumed run keeps its recipe; start cannot")],
+     (None, {"lr": 1.0}, UsageError, "keeps its recipe and seed; leave out lr"),
+     (None, {"net": "ff"}, UsageError, "keeps its recipe and seed; leave out net"),
+     (None, {"start": "a"}, UsageError, "keeps its recipe and seed; leave out init_from"),
+     (None, {"recipe": "quick", "seed": 0}, UsageError, "leave out recipe, seed")],
 )  # fmt: skip
 def test_a_resumed_run_keeps_its_task_and_recipe(
     task: Any, changes: dict[str, Any], error: type[Exception], message: str
@@ -134,7 +136,7 @@ def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))  # no fewer than two, then
     before = torch.get_num_threads()
     torch.set_num_threads(2)
-    yield {"width": 16, "head": (8,), "size": 16, "count": 100, "batch": 20, "epochs": 2}
+    yield {"width": 16, "head": (8,), "size": 16, "count": 100, "batch_size": 20, "epochs": 2}
     torch.set_num_threads(before)
 
 

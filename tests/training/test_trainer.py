@@ -13,11 +13,12 @@ from torch import Tensor, nn
 
 import iterant
 from iterant.errors import RecipeError
+from iterant.nets.from_recipe import build_network
 from iterant.rng import StepRng
 from iterant.training.objectives import Objective, Unroll
 from iterant.training.optim import LossScale
 from iterant.training.recipe import Recipe
-from iterant.training.trainer import Trainer, build_network
+from iterant.training.trainer import Trainer
 
 CPU = torch.device("cpu")
 SMALL: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 3, "objective": "progressive"}
@@ -25,7 +26,7 @@ SMALL: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 3, "objective":
 
 def trainer_of(problem: str = "prefix-sums", **changes: Any) -> Trainer:
     chosen = Recipe(**{**SMALL, **changes})
-    net, _ = build_network(chosen, iterant.task(problem).spec, seed=1)
+    net, _ = build_network(chosen.described(), iterant.task(problem).spec, seed=1)
     return Trainer(net, chosen, CPU)
 
 
@@ -46,7 +47,7 @@ class KnownGradients(Objective):
 
 def gradients(trainer: Trainer, number: int) -> list[Tensor]:
     generator = torch.Generator().manual_seed(number)
-    return [torch.randn(w.shape, generator=generator) for w in trainer.module.parameters()]
+    return [torch.randn(w.shape, generator=generator) for w in trainer.master.parameters()]
 
 
 def step(trainer: Trainer, number: int, factor: float = 1.0) -> None:
@@ -55,7 +56,7 @@ def step(trainer: Trainer, number: int, factor: float = 1.0) -> None:
 
 
 def weights_of(trainer: Trainer) -> list[Tensor]:
-    return [weight.detach().clone() for weight in trainer.module.parameters()]
+    return [weight.detach().clone() for weight in trainer.master.parameters()]
 
 
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
@@ -67,7 +68,7 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
 
 @pytest.mark.parametrize("word", OPTIMIZERS)
 def test_optimizers_equal_torchs(word: str) -> None:
-    trainer = trainer_of(optimizer=word, rate=0.01, weight_decay=0.1, momentum=0.7)
+    trainer = trainer_of(optimizer=word, lr=0.01, weight_decay=0.1, momentum=0.7)
     trainer.objective = KnownGradients(trainer)
     theirs = [nn.Parameter(weight) for weight in weights_of(trainer)]
     optimizer = OPTIMIZERS[word](theirs)
@@ -79,7 +80,7 @@ def test_optimizers_equal_torchs(word: str) -> None:
     restated.assert_same(weights_of(trainer), [weight.detach() for weight in theirs], 1e-6)
 
 
-PLAIN_SGD: dict[str, Any] = {"optimizer": "sgd", "momentum": 0.0, "weight_decay": 0.0, "rate": 1.0}
+PLAIN_SGD: dict[str, Any] = {"optimizer": "sgd", "momentum": 0.0, "weight_decay": 0.0, "lr": 1.0}
 
 
 def moved(trainer: Trainer, factor: float = 1.0) -> list[Tensor]:
@@ -93,7 +94,7 @@ def moved(trainer: Trainer, factor: float = 1.0) -> list[Tensor]:
 @pytest.mark.parametrize("variant", ["dt", "dt-recall", "ff-recall"])
 def test_throttle_scales_recurrent_parameters_only(variant: str) -> None:
     trainer = trainer_of(net=variant, throttle=True, **PLAIN_SGD)
-    names = [name for name, _ in trainer.module.named_parameters()]
+    names = [name for name, _ in trainer.master.named_parameters()]
     for name, slow, gradient in zip(
         names, moved(trainer, factor=0.5), gradients(trainer, 0), strict=True
     ):
@@ -103,7 +104,7 @@ def test_throttle_scales_recurrent_parameters_only(variant: str) -> None:
 
 
 def test_clipping_bounds_the_norm_of_the_whole_gradient() -> None:
-    trainer = trainer_of(clip=0.5, **PLAIN_SGD)
+    trainer = trainer_of(grad_clip=0.5, **PLAIN_SGD)
     wanted = gradients(trainer, 0)
     norm = sum(float((gradient**2).sum()) for gradient in wanted) ** 0.5
     assert norm > 0.5
@@ -111,7 +112,7 @@ def test_clipping_bounds_the_norm_of_the_whole_gradient() -> None:
 
 
 def test_ema_follows_its_recurrence() -> None:
-    trainer = trainer_of(average=0.6)
+    trainer = trainer_of(ema_decay=0.6)
     trainer.objective = KnownGradients(trainer)
     wanted = weights_of(trainer)
     for number in range(20):
@@ -153,13 +154,12 @@ def test_pool_refuses_networks_of_fixed_depth() -> None:
         trainer_of(net="ff", objective="pool", pool_shortest=1)
 
 
+POOL: dict[str, Any] = {"objective": "pool", "batch_size": 20, "pool_slots": 24,
+                        "pool_shortest": 1, "ema_decay": 0.9}  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {"objective": "pool", "batch": 20, "pool_slots": 24, "pool_shortest": 1, "average": 0.9},
-        {"optimizer": "muon", "throttle": True},
-        {"precision": "fp16"},
-    ],
+    "changes", [POOL, {"optimizer": "muon", "throttle": True}, {"precision": "fp16"}]
 )
 def test_a_restored_trainer_continues_bit_for_bit(changes: dict[str, Any]) -> None:
     first, second = trainer_of(**changes), trainer_of(**changes)
@@ -179,7 +179,7 @@ def test_restored_moments_have_the_strides_of_their_weights() -> None:
     before, after = trainer_of("mazes"), trainer_of("mazes")
     batch = iterant.task("mazes").sample(2, size=5)
     before.step(batch.inputs, batch.targets, StepRng(0, 1), 1.0)
-    for weight in after.module.parameters():
+    for weight in after.master.parameters():
         if weight.dim() == 4:
             weight.data = weight.data.contiguous(memory_format=torch.channels_last)
     after.restore(before.tensors(), 1)

@@ -18,6 +18,7 @@ import iterant
 from iterant.engine import State
 from iterant.nets import LocalRule, build
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
+from iterant.nets.from_recipe import build_network
 from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch
 from iterant.training import cuda_graphs as captured
@@ -25,7 +26,7 @@ from iterant.training.cuda_graphs import GraphUnroll
 from iterant.training.objectives import Criterion, Segment, StepResult, Unroll, build_objective
 from iterant.training.recipe import Recipe
 from iterant.training.recipe import recipe as named_recipe
-from iterant.training.trainer import Trainer, build_network
+from iterant.training.trainer import Trainer
 
 
 class FakeGraph:
@@ -81,14 +82,14 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "alpha 1": {"alpha": 1.0},
     "n = 0": {"objective": "progressive-n0", "alpha": 0.5},
     "run-time weighted": {"objective": "run-time-weighted", "iterations": 5},
-    "pool": {"objective": "pool", "pool_slots": 8, "pool_fresh": 0.5, "pool_damage": 0.5,
-             "pool_shortest": 2, "pool_longest": 5},
+    "pool": {"objective": "pool", "pool_slots": 8, "pool_new_fraction": 0.5,
+             "pool_corrupt_fraction": 0.5, "pool_shortest": 2, "pool_longest": 5},
 }  # fmt: skip
 
 
 def losses_and_gradients(unroll: Unroll, net: nn.Module, name: str, batch: Batch) -> Tensor:
     """(steps, 1 + parameters): the loss and all gradients of several steps."""
-    objective = build_objective(Recipe(**{"batch": 4, "iterations": 6, **OBJECTIVES[name]}))
+    objective = build_objective(Recipe(**{"batch_size": 4, "iterations": 6, **OBJECTIVES[name]}))
     seen = []
     for number in range(8):
         nn.Module.zero_grad(net, set_to_none=False)
@@ -207,5 +208,5 @@ def test_cells_at_the_edge_cover_fewer_pixels() -> None:
 @pytest.mark.parametrize(("word", "sparse"), [("mazes", True), ("prefix-sums", False)])
 def test_which_best_recipes_train_on_messages_alone(word: str, sparse: bool) -> None:
     recipe, spec = named_recipe("best", word), iterant.task(word).spec
-    net, _ = build_network(recipe, spec, 3)
+    net, _ = build_network(recipe.described(), spec, 3)
     assert Trainer(net, recipe, torch.device("cpu")).unroll.sparse is sparse

@@ -18,7 +18,7 @@ from iterant.tasks.prefix_sums import PrefixSums
 from iterant.tasks.protocol import Size
 from iterant.training import loop as loops
 from iterant.training import train
-from iterant.training.loop import Figures, Loop, Validator, better_than
+from iterant.training.loop import Figures, Loop, Validator
 from iterant.training.recipe import Recipe
 
 
@@ -46,7 +46,7 @@ def test_best_last_and_averaged_checkpoints(
         original(loop, epoch, fresh)
 
     monkeypatch.setattr(Loop, "_keep_best", keep)
-    run = begin(tmp_path / "run", epochs=5, watch_every=1)
+    run = begin(tmp_path / "run", epochs=5, monitor_every=1)
     assert run.checkpoints() == ["averaged", "best", "last"]
     tensors, about = run.load("best")
     assert about == {"validation": 0.7, "epoch": 2, "step": 8}  # the earlier of equals
@@ -62,27 +62,15 @@ def test_best_last_and_averaged_checkpoints(
 def test_monitoring_is_logged_and_marked() -> None:
     records = [r for r in metrics(uninterrupted()["progressive"]) if "figures" in r]
     assert [(r["kind"], r["epoch"]) for r in records] == [
-        ("validation", 1.0), ("validation", 2.0), ("watch", 2.0),
-        ("validation", 3.0), ("watch", 3.0),
+        ("validation", 1.0), ("validation", 2.0), ("monitor", 2.0),
+        ("validation", 3.0), ("monitor", 3.0),
     ]  # fmt: skip
     for record in records:
-        assert record["monitoring"] == (record["kind"] == "watch")
+        assert record["monitoring"] == (record["kind"] == "monitor")
     wanted = {f"{size} {what}" for size in (48, 64) for what in ("at 2m", "at 4m", "change")}
     # More iterations than m cost more than validation, which every epoch has.
     assert records[2]["figures"].keys() == {"validation at 2m", *wanted}
     assert records[0]["figures"].keys() == {"validation"}
-
-
-def test_choose_watch_uses_larger_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    accuracies = [(0.2, 0.4), (0.9, 0.5), (0.8, 0.6), (0.1, 0.2)]
-    set_figures(monkeypatch, [0.5] * 4, [{"48 at 4m": a, "64 at 4m": b} for a, b in accuracies])
-    run = begin(tmp_path / "run", epochs=4, watch_every=1, choose="watch")
-    # Of equal means the later one: 0.9 and 0.5, then 0.8 and 0.6.
-    about = {"watched": pytest.approx(0.7), "validation": 0.5, "epoch": 3, "step": 12}
-    assert run.load("best")[1] == about
-    best, chosen = run.load("best")[0], iterant.load(run.path)
-    assert isinstance(chosen, torch.nn.Module)
-    assert torch.equal(best["net.projection.weight"], chosen.state_dict()["projection.weight"])
 
 
 def test_nan_in_monitoring_does_not_stop_a_run(
@@ -99,7 +87,7 @@ def test_nan_in_monitoring_does_not_stop_a_run(
 def test_missing_sizes_are_skipped() -> None:
     sums = iterant.task("prefix-sums")
     net = iterant.load("prefix-sums")
-    recipe = Recipe(iterations=2, watch_count=3)
+    recipe = Recipe(iterations=2, monitor_count=3)
 
     class Smaller(PrefixSums):
         def check_size(self, size: Size | None) -> int:
@@ -114,20 +102,18 @@ def test_missing_sizes_are_skipped() -> None:
 def test_networks_of_fixed_depth_are_evaluated_at_m() -> None:
     sums = iterant.task("prefix-sums")
     shape = {"dims": 1, "channels": 1, "width": 4, "depth": 3}
-    validator = Validator(sums, Recipe(iterations=3, watch_count=3), sums.sample(4))
+    validator = Validator(sums, Recipe(iterations=3, monitor_count=3), sums.sample(4))
     deep = build("feed-forward", shape, seed=0)
     assert validator.validate(deep).keys() == {"validation"}
     assert validator.monitor(deep).keys() == {"48 at m", "64 at m"}
-    assert better_than({}, {"48 at m": 0.5, "64 at m": 1.0}, "watch") == {"watched": 0.75}
 
 
 def test_without_held_out_problems_there_is_no_validation() -> None:
     sums = iterant.task("prefix-sums")
-    validator = Validator(sums, Recipe(iterations=2, watch_count=3), sums.sample(4)[:0])
+    validator = Validator(sums, Recipe(iterations=2, monitor_count=3), sums.sample(4)[:0])
     net = iterant.load("prefix-sums")
     assert validator.validate(net) == {}
     assert "validation at 2m" not in validator.monitor(net)
-    assert better_than({}, {}, "validation") is None
 
 
 # A run that ends below ``restart_below`` restarts with other weights.
@@ -153,7 +139,7 @@ def test_a_failed_run_restarts_with_other_weights(
     assert (about["tries"], about["step"]) == (2, 12)
     assert run.status.best == {"validation": 0.9, "epoch": 3, "step": 12}
     first, *others = metrics(run)
-    assert (first["kind"], first["try"], first["figures"]["validation"]) == ("again", 2, 0.2)
+    assert (first["kind"], first["attempt"], first["figures"]["validation"]) == ("restart", 2, 0.2)
     assert [record["step"] for record in others if record["kind"] == "train"] == [*range(1, 13)]
     set_figures(monkeypatch, [0.9])
     straight, metadata = begin(tmp_path / "straight", **RESTARTING).load("last")
@@ -166,7 +152,7 @@ def test_resume_in_the_second_try(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int
 ) -> None:
     set_figures(monkeypatch, [0.2, 0.95])
-    whole = begin(tmp_path / "whole", "best", **RESTARTING, choose="validation")
+    whole = begin(tmp_path / "whole", "best", **RESTARTING)
     set_figures(monkeypatch, [0.2, 0.95])
     original = Loop._restart
 
@@ -175,7 +161,7 @@ def test_resume_in_the_second_try(
         stopping_at(monkeypatch, stop)
 
     monkeypatch.setattr(Loop, "_restart", then_stop)
-    broken = begin(tmp_path / "broken", "best", **RESTARTING, choose="validation")
+    broken = begin(tmp_path / "broken", "best", **RESTARTING)
     assert (broken.state, broken.status.step) == ("stopped", stop)
     stopping_at(monkeypatch, None)
     assert_equal(whole, train(resume=broken.path, device="cpu"))

@@ -26,8 +26,8 @@ Ship = Callable[..., Path]
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny network for strings, trained from seed 4."""
     out = tmp_path_factory.mktemp("trained") / "run"
-    small: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 2, "count": 40, "batch": 16}
-    small |= {"epochs": 1, "watch_every": 0, "recipe": "paper", "device": "cpu"}
+    small: dict[str, Any] = {"width": 4, "head": (4,), "iterations": 2, "count": 40, "epochs": 1}
+    small |= {"batch_size": 16, "monitor_every": 0, "recipe": "paper", "device": "cpu"}
     return iterant.train("prefix-sums", seed=4, out=out, **small).path
 
 
