@@ -6,8 +6,8 @@
 `think` yields one `Thought` per iteration; to stop early, leave the loop. The caller decides about
 devices, precision and what to keep; logits are computed only when they are read. Gradients are kept
 in training mode or when asked for (``grad=True``); networks from `load` are in evaluation mode.
-Training has its own loop, which may compute a whole segment in one call
-(`iterant.training.objectives.iterate`).
+Training has its own loop (`iterant.training.objectives`): it runs inside CUDA graphs, which leave
+no room for checks, and some networks compute a whole segment in one call.
 
 Shapes: B batch, C channels, W width, K classes, *S space.
 """
@@ -166,17 +166,18 @@ def think(
         grad = _keeps_gradients(net, inputs, *([state.features] if state else ()))
     with _gradients(grad):
         state = state or State(net.start(inputs))
-    return _iterate(net, inputs, steps, state, interventions, grad)
+    return iterate_from(net, inputs, state, steps, interventions, grad)
 
 
-def _iterate(
+def iterate_from(
     net: Net,
     inputs: Tensor,
-    steps: int,
     state: State,
-    interventions: Sequence[Intervention],
-    grad: bool,
+    steps: int,
+    interventions: Sequence[Intervention] = (),
+    grad: bool = False,
 ) -> Iterator[Thought]:
+    """`think` from a state, without its checks: for callers that have made them."""
     memory: Tensor | None = None
     read_inputs: Tensor | None = None
     for _ in range(steps):

@@ -2,9 +2,9 @@
 
     >>> iterant.solve(net, x, rule=StableAnswer(patience=5)).steps
 
-A rule is a small frozen object; `Rule.watch` starts it on a batch. The watch sees every iteration,
-returns which samples are done, and the answer of each: usually that of the iteration at which it
-stopped, for `MostConfident` that of the best one so far.
+A rule is a small frozen object; `Rule.start` gives its state on one batch. The state is updated
+with every iteration and says which samples are done, and the answer of each: usually that of the
+iteration at which it stopped, for `MostConfident` that of the best one so far.
 
 ``rule.reason`` is why a sample stopped. Only the reason of `Resting` is "settled": the state no
 longer changes, so more iterations give the same answer. An answer that has stayed the same for a
@@ -23,27 +23,30 @@ from torch import Tensor
 
 from iterant.engine import Thought
 from iterant.errors import UsageError
-from iterant.nets.protocol import depth_of, moved_of, readout_of
+from iterant.nets.protocol import depth_of, last_change_of, readout_of
 
 
-class Watch:
-    """The state of a rule on one batch; the answer is that of the latest iteration."""
+class RuleState:
+    """The state of a rule on one batch; the answer is that of the latest iteration.
 
-    def see(self, thought: Thought) -> Tensor:
+    The next iteration may overwrite the features of a thought: copy those that you keep.
+    """
+
+    def update(self, thought: Thought) -> Tensor:
         """(B,) bool: samples that may stop now."""
         raise NotImplementedError
 
-    def none_done(self, step: int) -> bool:
-        """Whether no sample can be done at this step, known without waiting for a GPU."""
-        return False
+    def may_stop(self, step: int) -> bool:
+        """Whether any sample may stop at this step; False spares the CPU waiting for a GPU."""
+        return True
 
     def answer(self, thought: Thought) -> tuple[Tensor, Tensor]:
         """Prediction (B, *S) and the step (B,) it is from, if all stopped now."""
         steps = torch.full((len(thought.features),), thought.step, device=thought.features.device)
         return thought.prediction, steps
 
-    def keep(self, rows: Tensor) -> None:
-        """Keep these samples, (b,) int64 indices; the others have left the batch."""
+    def select(self, rows: Tensor) -> None:
+        """Go on with these samples, (b,) int64 indices; the others have left the batch."""
 
 
 class Rule(Protocol):
@@ -53,8 +56,8 @@ class Rule(Protocol):
     name of its class. The reason "settled" promises that the answer no longer changes.
     """
 
-    def watch(self) -> Watch:
-        """Start on a batch."""
+    def start(self) -> RuleState:
+        """The state before the first iteration of a batch."""
 
 
 SETTLED = "settled"
@@ -62,7 +65,7 @@ SETTLED = "settled"
 
 
 @dataclass(frozen=True)
-class Fixed(Watch):
+class Fixed:
     """Stop after a number of iterations; None: only the budget ends it."""
 
     reason: ClassVar[str] = "fixed iterations"
@@ -72,15 +75,24 @@ class Fixed(Watch):
         if self.steps is not None and self.steps < 1:
             raise UsageError(f"a fixed number of iterations is 1 or more, got {self.steps}")
 
-    def watch(self) -> Watch:
-        return self  # stateless
+    def start(self) -> RuleState:
+        return _FixedState(self.steps)
 
-    def see(self, thought: Thought) -> Tensor:
-        done = not self.none_done(thought.step)
-        return torch.full((len(thought.features),), done, device=thought.features.device)
 
-    def none_done(self, step: int) -> bool:
-        return self.steps is None or step < self.steps
+class _FixedState(RuleState):
+    def __init__(self, steps: int | None) -> None:
+        self.steps = steps
+
+    def update(self, thought: Thought) -> Tensor:
+        return _for_all(thought, self.may_stop(thought.step))
+
+    def may_stop(self, step: int) -> bool:
+        return self.steps is not None and step >= self.steps
+
+
+def _for_all(thought: Thought, done: bool) -> Tensor:
+    """(B,) bool: the same for every sample."""
+    return torch.full((len(thought.features),), done, device=thought.features.device)
 
 
 @dataclass(frozen=True)
@@ -97,11 +109,11 @@ class StableAnswer:
         if self.patience < 1:
             raise UsageError(f"patience must be 1 or more, got {self.patience}")
 
-    def watch(self) -> Watch:
-        return _StableWatch(self.patience)
+    def start(self) -> RuleState:
+        return _StableState(self.patience)
 
 
-class _StableWatch(Watch):
+class _StableState(RuleState):
     def __init__(self, patience: int) -> None:
         self.patience = patience
         self.previous: Tensor | None = None
@@ -109,7 +121,7 @@ class _StableWatch(Watch):
         self.unchanged = torch.empty(0)
         """(B,) int64: for how many iterations it has been the same"""
 
-    def see(self, thought: Thought) -> Tensor:
+    def update(self, thought: Thought) -> Tensor:
         now = thought.prediction
         if self.previous is None:
             self.unchanged = torch.zeros(len(now), dtype=torch.int64, device=now.device)
@@ -119,7 +131,7 @@ class _StableWatch(Watch):
         self.previous = now
         return self.unchanged >= self.patience
 
-    def keep(self, rows: Tensor) -> None:
+    def select(self, rows: Tensor) -> None:
         if self.previous is not None:
             self.previous, self.unchanged = self.previous[rows], self.unchanged[rows]
 
@@ -135,10 +147,10 @@ class Resting:
         >>> iterant.solve(net, x, rule=Resting(tolerance=1e-4)).settled
         tensor([True, True])
 
-    At rest: over 16 iterations the largest changes of any feature add up to at most ``tolerance``
-    times the largest feature (or times 1, if all are smaller). A sum bounds the distance from the
-    state 16 iterations ago, so slow drift is not mistaken for rest. The maximum is used instead of
-    a norm because the last wave through a large problem is a small part of a norm.
+    At rest: the sum over the last 16 iterations of max|Δφ| is at most tolerance * max(1, max|φ|),
+    where φ are the features of a sample. A sum bounds the distance from the state 16 iterations
+    ago, so slow drift is not mistaken for rest. The maximum is used instead of a norm because the
+    last wave through a large problem is a small part of a norm.
 
     In a cycle: for 32 iterations the state returns to within ``tolerance`` of an earlier one every
     p iterations, p at most 16, and all answers of the last 16 iterations are equal. Cycles are
@@ -155,11 +167,11 @@ class Resting:
         if not self.tolerance > 0:
             raise UsageError(f"the tolerance must be above 0, got {self.tolerance}")
 
-    def watch(self) -> Watch:
-        return _RestingWatch(self.tolerance)
+    def start(self) -> RuleState:
+        return _RestState(self.tolerance)
 
 
-class _RestingWatch(Watch):
+class _RestState(RuleState):
     def __init__(self, tolerance: float) -> None:
         self.tolerance = tolerance
         self.previous: Tensor | None = None
@@ -168,16 +180,15 @@ class _RestingWatch(Watch):
         """(B, 16): the largest change of any feature in each of the last 16 iterations"""
         self.cycle = _Cycle(tolerance)
 
-    def see(self, thought: Thought) -> Tensor:
+    def update(self, thought: Thought) -> Tensor:
         if depth_of(thought.net) is not None:
-            device = thought.features.device
-            return torch.zeros(len(thought.features), dtype=torch.bool, device=device)
-        rest, cycle = self._rest(thought), self.cycle.see(thought)
+            return _for_all(thought, False)
+        rest, cycle = self._rest(thought), self.cycle.update(thought)
         return rest if cycle is None else rest | cycle.to(rest.device)
 
     def _rest(self, thought: Thought) -> Tensor:
         """(B,) bool: samples at rest; on the device on which the network reports its changes."""
-        change = moved_of(thought.net)
+        change = last_change_of(thought.net)
         if change is None:
             now = thought.features.flatten(1)
             before, self.previous = self.previous, now
@@ -188,8 +199,8 @@ class _RestingWatch(Watch):
             self.changes[:, thought.step % _WINDOW] = change
         return _near(self.changes.sum(dim=1), thought, self.tolerance)
 
-    def keep(self, rows: Tensor) -> None:
-        self.cycle.keep(rows)
+    def select(self, rows: Tensor) -> None:
+        self.cycle.select(rows)
         if self.changes is not None:
             self.changes = self.changes[rows.to(self.changes.device)]
         if self.previous is not None:
@@ -212,7 +223,7 @@ class _Cycle:
         self.same: Tensor = torch.empty(0)
         """(B,) bool: whether all later answers are equal to ``prediction``"""
 
-    def see(self, thought: Thought) -> Tensor | None:
+    def update(self, thought: Thought) -> Tensor | None:
         """(B,) bool: samples in a cycle; None: not known yet."""
         now = thought.features.flatten(1)
         if self.anchor is None:
@@ -238,7 +249,7 @@ class _Cycle:
         self.anchor, self.prediction, self.near = None, None, []
         self.next_anchor = step + max(1, step // 4)
 
-    def keep(self, rows: Tensor) -> None:
+    def select(self, rows: Tensor) -> None:
         if self.anchor is not None:
             self.anchor, self.near = self.anchor[rows], [near[rows] for near in self.near]
             if self.prediction is not None:
@@ -262,10 +273,37 @@ def _near(distance: Tensor, thought: Thought, tolerance: float) -> Tensor:
 
     False for distances that are NaN or infinite.
     """
-    if moved_of(thought.net) is not None:  # features of such networks lie between -1 and 1
+    if last_change_of(thought.net) is not None:  # features of such networks lie between -1 and 1
         return distance <= tolerance
     scale = thought.features.flatten(1).abs().amax(dim=1).clamp_min(1)
     return (distance <= tolerance * scale) & distance.isfinite()
+
+
+@dataclass(frozen=True)
+class ExactRest:
+    """Stop a sample when nothing changes any more; only of networks that report their changes.
+
+    These are local rules and others that compute every cell by itself (`last_change_of`), so the
+    samples that stay are computed to the same bit. On other networks no sample stops.
+    """
+
+    reason: ClassVar[str] = SETTLED
+
+    def start(self) -> RuleState:
+        return _ExactRestState()
+
+
+class _ExactRestState(RuleState):
+    reports = False
+    """Whether the network reports its changes"""
+
+    def update(self, thought: Thought) -> Tensor:
+        change = last_change_of(thought.net)
+        self.reports = change is not None
+        return _for_all(thought, False) if change is None else change == 0  # NaN is a change
+
+    def may_stop(self, step: int) -> bool:
+        return self.reports
 
 
 @dataclass(frozen=True)
@@ -278,16 +316,16 @@ class MostConfident:
 
     reason: ClassVar[str] = "most confident"
 
-    def watch(self) -> Watch:
-        return _ConfidentWatch()
+    def start(self) -> RuleState:
+        return _ConfidentState()
 
 
-class _ConfidentWatch(Watch):
+class _ConfidentState(RuleState):
     def __init__(self) -> None:
         self.best: tuple[Tensor, Tensor, Tensor] | None = None
         """Confidence (B,), prediction (B, *S) and step (B,) of the best iteration so far"""
 
-    def see(self, thought: Thought) -> Tensor:
+    def update(self, thought: Thought) -> Tensor:
         latest = (confidence(thought), *super().answer(thought))
         if self.best is None:
             self.best = latest
@@ -300,13 +338,13 @@ class _ConfidentWatch(Watch):
             self.best = (confident, prediction, steps)
         return torch.zeros_like(latest[0], dtype=torch.bool)
 
-    def none_done(self, step: int) -> bool:
-        return True
+    def may_stop(self, step: int) -> bool:
+        return False
 
     def answer(self, thought: Thought) -> tuple[Tensor, Tensor]:
         return super().answer(thought) if self.best is None else self.best[1:]
 
-    def keep(self, rows: Tensor) -> None:
+    def select(self, rows: Tensor) -> None:
         if self.best is not None:
             confident, prediction, steps = self.best
             self.best = (confident[rows], prediction[rows], steps[rows])

@@ -192,7 +192,7 @@ _SYNONYMS = {
     "epochs": "steps num_steps n_steps max_steps updates",
     "iterations": "steps num_steps n_steps max_steps max_iters depth",
     "lr": "learning_rate", "weight_decay": "wd l2", "lr_decay": "gamma", "ema_decay": "ema",
-    "grad_clip": "clip_grad max_grad_norm", "batch_size": "bs", "portion": "batch_size",
+    "grad_clip": "clip_grad max_grad_norm", "batch_size": "bs",
     "objective": "loss", "width": "channels hidden_size", "net": "model arch architecture",
     "precision": "dtype amp", "data": "dataset data_path", "validation": "val_split",
     "count": "n num num_samples n_samples num_problems train_size",

@@ -10,13 +10,16 @@ import torch
 from thinkers import PAIRS, Ticking, small_batch, small_net
 from torch import Tensor
 
+import iterant
 from iterant.engine import Thought, think
 from iterant.errors import UsageError
 from iterant.halting import (
+    ExactRest,
     Fixed,
     MostConfident,
     Resting,
     Rule,
+    RuleState,
     StableAnswer,
     confidence,
 )
@@ -50,6 +53,33 @@ def test_rest_is_decided_by_the_largest_change() -> None:
     many = torch.full((1, 1, 1000), 50.0)
     many[..., 0] = 60
     assert solve(Ticking(), many, max_steps=90, rule=Resting(1e-2)).steps.tolist() == [60 + 16]
+
+
+class FirstOne:
+    """A user-defined rule: stop at the first answer that is 1 somewhere."""
+
+    def start(self) -> RuleState:
+        state = RuleState()
+        state.update = lambda thought: thought.prediction.flatten(1).any(dim=1)  # type: ignore[method-assign]
+        return state
+
+
+def test_a_user_defined_rule() -> None:
+    answer = solve(Ticking(), ticks(0, 5, 100), max_steps=4, rule=FirstOne())
+    assert answer.steps.tolist() == [4, 1, 1]
+    assert answer.stopped_by == ("budget", "FirstOne", "FirstOne")
+
+
+def test_exact_rest_is_for_networks_that_report_their_changes() -> None:
+    net: Any = Ticking()
+    for change in (None, "of another meaning"):
+        net.last_change = change
+        assert solve(net, ticks(2, 5), max_steps=9, rule=ExactRest()).stopped_by == ("budget",) * 2
+    mazes, inputs = iterant.load("mazes"), iterant.task("mazes").sample(3, size=9).inputs
+    answer = solve(mazes, inputs, rule=ExactRest())
+    assert answer.settled.all()
+    assert torch.equal(answer.prediction, solve(mazes, inputs, rule=Fixed(500)).prediction)
+    assert (answer.steps < solve(mazes, inputs).steps).all(), "not 16 iterations without a change"
 
 
 class Stepping(Ticking):

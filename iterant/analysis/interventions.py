@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -31,7 +30,7 @@ from iterant.evaluation.evaluator import POSITIONS_AT_ONCE, Progress
 from iterant.nets.fast import fused
 from iterant.nets.protocol import Net, like
 from iterant.rng import Stream
-from iterant.tasks.protocol import Batch
+from iterant.tasks.protocol import Batch, slices
 
 
 @dataclass(frozen=True)
@@ -102,13 +101,8 @@ def parts(batch: Batch, *, least: int = 1, times: int = 1) -> Iterator[Batch]:
     A part has at least ``least`` problems, unless the batch has fewer. ``times`` is the number of
     rows that each problem becomes later.
     """
-    if not len(batch):
-        return
-    most = max(least, POSITIONS_AT_ONCE // (batch.targets[0].numel() * times))
-    number = min(-(-len(batch) // most), max(1, len(batch) // least))
-    edges = [len(batch) * index // number for index in range(number + 1)]
-    for first, stop in pairwise(edges):
-        yield batch[first:stop]
+    most = max(least, POSITIONS_AT_ONCE // (batch.targets[0].numel() * times)) if len(batch) else 1
+    yield from (batch[part] for part in slices(len(batch), most, least))
 
 
 def gaussian(like: Tensor, seed: int, name: str) -> Tensor:

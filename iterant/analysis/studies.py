@@ -28,8 +28,7 @@ from iterant.analysis.report import Outcome, Report, Result, Skipped, Subject, t
 from iterant.draw.plots import Plot, Trace
 from iterant.engine import last
 from iterant.errors import TaskError, UnknownName, UsageError, argument
-from iterant.evaluation import is_finite, wilson
-from iterant.evaluation.evaluator import budget_of
+from iterant.evaluation import is_finite, resolve_steps, wilson
 from iterant.io import read_weights
 from iterant.io.checkpoint import CHECKPOINTS
 from iterant.nets.protocol import depth_of
@@ -277,10 +276,11 @@ def analyze(
     jobs, skipped = [], []
     for name in (name for name in STUDIES if name in names):
         study = STUDIES[name]
-        # ``after`` does not apply to the baseline and to studies without an intervention.
-        at = after if after is not None and study.after else study.after or 0
+        at = study.after or 0
+        if at and after is not None:  # not of the baseline, nor of studies without an intervention
+            at = after
         for subject in subjects:
-            steps = budget_of(
+            steps = resolve_steps(
                 subject.net, STEPS if max_steps is None else max_steps, cut=max_steps is None
             )
             reason = ""

@@ -23,7 +23,7 @@ from iterant.bench.plain import EvenRng, PlainStep, progressive_of
 from iterant.nets import parameter_count
 from iterant.nets.from_recipe import build_network
 from iterant.nets.protocol import Net, depth_of, readout_of
-from iterant.solving import budget_for, solve
+from iterant.solving import default_max_steps, solve
 from iterant.tasks.protocol import Problem
 from iterant.tasks.user import task as named_task
 from iterant.threads import load as machine_load
@@ -205,7 +205,7 @@ def bench_solve(
     problem_size = task_object.check_size(None) if size is None else task_object.parse_size(size)
     batch = task_object.sample(count, size=problem_size, seed=seed)
     inputs, dense = batch.inputs.to(target), Dense(net)
-    budget = budget_for(task_object, Problem(batch[:1]))
+    budget = default_max_steps(task_object, Problem(batch[:1]))
     answer = solve(net, inputs, max_steps=budget)  # kernels are compiled here
     solve(dense, inputs, max_steps=min(budget, 20))
     conditions = machine()

@@ -48,7 +48,7 @@ def evaluate(
     precision: Annotated[
         str, Parameter(help=f"of the network: {', '.join(registry.known('precision'))}")
     ] = "fp32",
-    portion: Count | None = None,
+    batch_size: Annotated[Count | None, Parameter(name=["--batch-size", "--portion"])] = None,
     data: DataPath = None,
     problems: Problems = "",
     trust_code: TrustCode = False,
@@ -68,12 +68,12 @@ def evaluate(
         save: draw the curves into this .png or .svg file
         json: write the figures to this .json file
         task: for weights that do not name the task they were trained on
-        portion: batch size [default: as many problems as should fit in memory]
+        batch_size: problems in a batch [default: as many as should fit in memory]
     """
     from iterant.analysis.report import shared_regime
     from iterant.analysis.studies import subject_of
     from iterant.draw.figure import check_picture
-    from iterant.evaluation import budget_of, evaluate_batch, tradeoff
+    from iterant.evaluation import evaluate_batch, resolve_steps, tradeoff
     from iterant.io import write_result
     from iterant.io.results import check_result_path
     from iterant.tasks.protocol import offers
@@ -105,7 +105,7 @@ def evaluate(
     figures, notes = [], []
     # For the time to go, the work on a size is taken as proportional to positions and iterations.
     shares = [
-        budget_of(subject.net, max_steps)
+        resolve_steps(subject.net, max_steps)
         * subject.task.sample(1, size=problem_size, seed=seed).targets.numel()
         for _, subject, problem_size in work
     ]
@@ -121,8 +121,11 @@ def evaluate(
             figure: dict[str, Any] = {"run": subject.label, "size": problem_size}
             batch = subject.task.sample(count, size=problem_size, seed=seed)
             arguments: Any = (subject.net, subject.task, batch)
-            steps = budget_of(subject.net, max_steps)
-            options: dict[str, Any] = {"steps": steps, "portion": portion, "progress": progress}
+            options: dict[str, Any] = {
+                "steps": resolve_steps(subject.net, max_steps),
+                "batch_size": batch_size,
+                "progress": progress,
+            }
             if trade:
                 rules = tradeoff(*arguments, **options)
                 figure["trade"] = tradeoffs[title] = [_rule_figures(*each) for each in rules]
@@ -152,7 +155,7 @@ def evaluate(
             "count": count,
             "seed": seed,
             "max_steps": max_steps,
-            "portion": portion,
+            "portion": batch_size,
             "evaluations": figures,
         }
         path = write_result(result.stem, content, seed=seed, folder=result.parent)
@@ -174,15 +177,15 @@ def _print_curves(curves: dict[str, Curve]) -> None:
             "95 % at the end": f"{100 * low:.1f} – {100 * high:.1f}",
             "mean iterations": f"{float(curve.iterations[-1]):.1f}",
             "operations per problem": "" if curve.work is None else quantity(float(curve.work[-1])),
-            "time": "" if curve.seconds is None else duration(float(curve.seconds[-1])),
+            "time": "" if curve.seconds is None else duration(curve.seconds),
         })  # fmt: skip
     if rows:
         print_table(list(rows[0]), *(list(row.values()) for row in rows), right=True)
     for title, curve in curves.items():
         problems = counted(curve.count, "problem")
-        if curve.broken:
+        if curve.nonfinite:
             echo(
-                f"{title}: features of {curve.broken} of {problems} became NaN or infinite; "
+                f"{title}: features of {curve.nonfinite} of {problems} became NaN or infinite; "
                 "these count as not solved"
             )
         if curve.right is not None and curve.any_right is not None:
@@ -192,14 +195,12 @@ def _print_curves(curves: dict[str, Curve]) -> None:
                     f"{title}: at the end {any_right} of {problems} have a right answer if any "
                     f"counts (mazes: any shortest path), {right} that of the target"
                 )
-        if curve.changing:
+        if curve.answers_changing:
             more = f"; try --max-steps {4 * curve.steps[-1]}" if curve.lost == 0 else ""
             echo(
-                f"{title}: {curve.changing} of {counted(curve.count, 'answer')} were still "
+                f"{title}: {curve.answers_changing} of {counted(curve.count, 'answer')} were still "
                 f"changing at the last iteration{more}"
             )
-        if curve.shrunk is not None:
-            echo(f"{title}: out of memory; continued with batches of {curve.shrunk}")
 
 
 def _rule_figures(rule: Rule, curve: Curve) -> dict[str, Any]:

@@ -161,18 +161,22 @@ def exit_code(failure: BaseException) -> int:
         case OSError():
             warn(f"iterant: error: {failure}; check the path and the disk")
             return 1
-    if isinstance(failure, MemoryError | RuntimeError):
-        from iterant.evaluation.evaluator import out_of_memory
-
-        if out_of_memory(failure):
-            warn("iterant: error: out of memory; give fewer problems or a smaller network")
-            return 1
+    if _out_of_memory(failure):
+        warn("iterant: error: out of memory; give fewer problems or a smaller batch or network")
+        return 1
     sys.stderr.write(printable("".join(traceback.format_exception(failure))))
     warn(
         "iterant: unexpected error; if the traceback does not end in your own code, please report "
         "it with your command and the output of 'iterant info'"
     )
     return 1
+
+
+def _out_of_memory(failure: BaseException) -> bool:
+    """Whether memory ran out; on a CPU only the message of PyTorch's RuntimeError tells."""
+    phrases = ("can't allocate memory", "not enough memory", "out of memory", "bad allocation")
+    text = str(failure).lower() if isinstance(failure, RuntimeError) else ""
+    return isinstance(failure, MemoryError) or any(phrase in text for phrase in phrases)
 
 
 def _usage_error(failure: CycloptsError) -> str:

@@ -96,7 +96,7 @@ def solve(
         legal: also choose the best answer that the rules allow (chess: legal moves)
         pgn: read the problems as games in PGN
     """
-    from iterant.solving import batches, solutions
+    from iterant.solving import solutions
     from iterant.tasks.protocol import with_problems
     from iterant.tasks.user import task as named_task
     from iterant.zoo.loading import load
@@ -115,11 +115,11 @@ def solve(
         iteration_display(task_object, console(), live=live and total == 1, pace=pace) as viewer,
         progress_bar("solving", show=live and total > 1) as update,
     ):
-        for batch in batches(inputs):
-            answers += solutions(
-                network, task_object, batch, max_steps=max_steps, rule=rule, restrict=legal,
-                viewer=viewer,
-            )  # fmt: skip
+        for answer in solutions(
+            network, task_object, inputs, max_steps=max_steps, rule=rule, restrict=legal,
+            viewer=viewer,
+        ):  # fmt: skip
+            answers.append(answer)
             update(len(answers), total, f"solved {len(answers)}/{total}")
     show(task_object, answers)
     if target is not None:
@@ -212,8 +212,8 @@ def show(task: Task, solutions: Sequence[Solution]) -> None:
         head = [name for name in columns if any(row.get(name) for row in rows)]
         print_table(head, *([_short(row.get(name, "")) for name in head] for row in rows))
         echo(_summary(solutions))
-    for lacking in sorted({solution.verdict.lacking for solution in solutions} - {""}):
-        echo(f"rules: {lacking}")
+    for reason in sorted({solution.verdict.unchecked_because for solution in solutions} - {""}):
+        echo(f"rules: {reason}")
     if steps := [one.steps for one in solutions if one.stopped_by == BUDGET]:
         most = max(steps)
         echo(f"{len(steps)} not settled within {most:,} iterations; try --max-steps {4 * most}")
@@ -261,13 +261,13 @@ def _cells(solution: Solution, number: int) -> dict[str, str]:
         "problem": name,
         "answer": solution.answer,
         "allowed": allowed if solution.allowed is not None else "",
-        "rules": words[solution.verdict.keeps] if solution.verdict.words else "",
+        "rules": words[solution.verdict.legal] if solution.verdict.words else "",
         "iterations": f"{solution.steps:,}",
         "unchanged": f"since {solution.history[-1][0].step:,}",
         "settled": words[solution.settled],
         "right": words[solution.right],
-        "expected": solution.wanted,
-        "confidence": percent(solution.sure),
+        "expected": solution.expected,
+        "confidence": percent(solution.min_confidence),
         "time": f"{solution.seconds:.2f} s",
     }
 
@@ -279,7 +279,7 @@ def _short(text: str) -> str:
 def _summary(solutions: Sequence[Solution]) -> str:
     unsolvable = sum(one.prediction is None for one in solutions)
     known = [one for one in solutions if one.right is not None]
-    verdicts = [one.verdict.keeps for one in solutions if one.verdict.keeps is not None]
+    verdicts = [one.verdict.legal for one in solutions if one.verdict.legal is not None]
     parts = [f"{len(solutions)} problems", f"{sum(one.settled for one in solutions)} settled"]
     if unsolvable:
         parts.append(f"{unsolvable} without a solution")

@@ -1,24 +1,22 @@
-"""Accuracy by iteration and its cost.
-
-evaluator.py  accuracy and operations by iteration; many halting rules in one run
-long_run.py   very many iterations: are right answers kept?
-"""
+"""Accuracy by iteration and its cost: all in evaluator.py."""
 
 from iterant.evaluation.evaluator import (
     RULES,
     Curve,
     Operations,
-    budget_of,
     evaluate,
     evaluate_batch,
+    evaluate_long,
     is_finite,
     operations,
+    resolve_steps,
     tradeoff,
     wilson,
 )
-from iterant.evaluation.long_run import evaluate_long
+
+budget_of = resolve_steps  # its name before 0.2
 
 __all__ = [
     "RULES", "Curve", "Operations", "budget_of", "evaluate", "evaluate_batch",
-    "evaluate_long", "is_finite", "operations", "tradeoff", "wilson",
+    "evaluate_long", "is_finite", "operations", "resolve_steps", "tradeoff", "wilson",
 ]  # fmt: skip

@@ -1,10 +1,10 @@
-"""Accuracy by iteration, its cost, and the trade-off between both under halting rules.
+"""Accuracy by iteration, its cost under halting rules, and whether right answers are kept.
 
     >>> curve = evaluate(net, task, size=9, count=20, max_steps=60)
     >>> curve.accuracy[29], curve.peak, curve.lost  # after 30 iterations; at best; overthinking
 
-Every evaluation is one loop, `run_batches`, with a function that records the iterations of a batch
-as they go: memory does not grow with their number. Batches are halved when memory runs out.
+Every evaluation is one loop, `evaluate_batch`. Of an iteration it keeps which problems are solved:
+memory does not grow with the features of all iterations. Batches have a bounded size.
 
 Shapes: B problems of a batch, b problems still in it, *S space.
 """
@@ -14,28 +14,38 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from iterant import registry
-from iterant.engine import Thought, check_count, think
+from iterant.engine import check_count, think
 from iterant.errors import UsageError
 from iterant.formatting import counted
-from iterant.halting import Fixed, MostConfident, Resting, Rule, StableAnswer, Watch
+from iterant.halting import ExactRest, Fixed, MostConfident, Resting, Rule, StableAnswer
 from iterant.nets.fast import accelerate, threads
-from iterant.nets.protocol import Net, depth_of, like, moved_of, on_device, readout_of
+from iterant.nets.protocol import Net, check_inputs, depth_of, like, on_device, readout_of
 from iterant.notebook import NotebookLine, in_notebook
-from iterant.solving import AnswerBuffer, Iteration, check_fits, iterate
-from iterant.tasks.protocol import Batch, Size, Task, offers
+from iterant.solving import (
+    MAX_STEPS,
+    AnswerBuffer,
+    Iteration,
+    check_fits,
+    iterate_until_done,
+)
+from iterant.tasks.protocol import Batch, Size, Task, offers, slices
 
 POSITIONS_AT_ONCE = 1 << 20
 """Most positions of one batch, to bound memory."""
-MAX_STEPS = 1000
-"""Default iterations of networks that are not feed-forward."""
+_FEATURES_AT_ONCE = 1 << 27
+"""Most features of one batch: half a gigabyte in float32, and an iteration takes five of these."""
+
+_POINTS, _MAX_LISTED = 40, 20
+"""Of a long run: at how many iterations solved problems are counted; most unsolved ones listed."""
 
 RULES: tuple[Rule, ...] = (
     Fixed(),
@@ -45,7 +55,6 @@ RULES: tuple[Rule, ...] = (
 )
 """The rules of `tradeoff`: two that spend the full budget, then rising patience and precision."""
 
-T = TypeVar("T")
 Progress = Callable[[int, int], None]
 """Called with the work done and the total."""
 
@@ -78,7 +87,7 @@ def operations(net: Net, inputs: Tensor, rule: Rule | None = None) -> Operations
         answer = counter.get_total_flops() - begin - step
     thought = next(think(net, inputs, steps=1))
     if rule is not None:
-        rule.watch().see(thought)
+        rule.start().update(thought)
     decodes_all = "logits" in vars(thought)
     return Operations(begin, step + answer) if decodes_all else Operations(begin + answer, step)
 
@@ -114,24 +123,31 @@ class Curve:
     """Number of problems"""
     change: float = math.nan
     """Mean over problems of ‖Δφ‖ / ‖φ‖ at their last iteration"""
-    broken: int = 0
+    nonfinite: int = 0
     """Problems whose features became NaN or infinite; these count as not solved"""
     right: Tensor | None = None
     """(problems,) bool: solved at the end"""
     any_right: Tensor | None = None
     """(problems,) bool: the same, where any right answer counts; None: each problem has one"""
-    taken: Tensor | None = None
+    steps_taken: Tensor | None = None
     """(problems,) int64: iterations of each problem"""
     stopped: Tensor | None = None
     """(problems,) bool: whether the rule was met within the budget"""
-    seconds: Tensor | None = None
-    """(steps,) float64: time for all problems up to each iteration"""
+    seconds: float | None = None
+    """Time for all problems and iterations"""
     operations: Operations | None = None
     """Floating-point operations of one problem"""
-    shrunk: int | None = None
-    """Problems in a batch, where memory was short for the usual number"""
-    changing: int | None = None
+    answers_changing: int | None = None
     """Problems whose answer changed at the last iteration; None: not asked, or feed-forward"""
+    right_at: Tensor | None = None
+    """(steps, problems) bool: solved after each evaluated iteration"""
+    updates_per_cell: float | None = None
+    """How often a cell was computed on average; None: at every iteration"""
+
+    # Names before 0.2
+    broken = property(attrgetter("nonfinite"))
+    taken = property(attrgetter("steps_taken"))
+    changing = property(attrgetter("answers_changing"))
 
     @property
     def accuracy(self) -> Tensor:
@@ -151,7 +167,8 @@ class Curve:
 
     def __repr__(self) -> str:
         best, height = self.peak
-        changing = f"; {self.changing} answers were still changing" if self.changing else ""
+        moving = self.answers_changing
+        changing = f"; {moving} answers were still changing" if moving else ""
         return (
             f"Curve({counted(self.count, 'problem')}: {height:.1%} solved after "
             f"{counted(best, 'iteration')}, {self.end:.1%} after {self.steps[-1]}{changing})"
@@ -170,9 +187,9 @@ class Curve:
     @property
     def iterations(self) -> Tensor:
         """(steps,) float64: mean iterations of a problem, with a budget of each."""
-        if self.taken is None:
+        if self.steps_taken is None:
             return torch.tensor(self.steps).double()
-        taken = self.taken.double()
+        taken = self.steps_taken.double()
         return torch.stack([taken.clamp(max=budget).mean() for budget in self.steps]).cpu()
 
     @property
@@ -203,27 +220,25 @@ class Curve:
             "lost": self.lost,
             "mean iterations": float(self.iterations[-1]),
             "change at the end": self.change,
-            "not finite": self.broken,
+            "not finite": self.nonfinite,
             "solved": self.solved.tolist(),
         }
         if self.steps != tuple(range(1, len(self.steps) + 1)):
             figures["steps"] = list(self.steps)
-        if self.changing is not None:
-            figures["still changing at the end"] = self.changing
+        if self.answers_changing is not None:
+            figures["still changing at the end"] = self.answers_changing
         if self.any_right is not None:
             figures["any right answer at the end"] = int(self.any_right.sum())
         if self.stopped is not None:
             figures["stopped by the rule"] = int(self.stopped.sum())
-        if self.taken is not None and int(self.taken.min()) < self.steps[-1]:
-            figures["iterations of each"] = self.taken.tolist()
+        if self.steps_taken is not None and int(self.steps_taken.min()) < self.steps[-1]:
+            figures["iterations of each"] = self.steps_taken.tolist()
             means = [round(mean, 4) for mean in self.iterations.tolist()]
             figures["mean iterations by budget"] = means
         if self.work is not None:
             figures["operations a problem"] = self.work.tolist()
-        if self.shrunk is not None:
-            figures["problems at a time, for want of memory"] = self.shrunk
         if self.seconds is not None:
-            figures["seconds"] = [round(second, 4) for second in self.seconds.tolist()]
+            figures["seconds"] = round(self.seconds, 4)
         return figures
 
 
@@ -236,9 +251,10 @@ def evaluate(
     seed: int = 1,
     max_steps: int | None = None,
     rule: Rule | None = None,
-    portion: int | None = None,
+    batch_size: int | None = None,
     device: str | torch.device | None = None,
     progress: Progress | None = None,
+    portion: int | None = None,
 ) -> Curve:
     """Accuracy after each of ``max_steps`` iterations on fresh problems of one size.
 
@@ -254,14 +270,15 @@ def evaluate(
         seed: the same seed gives the same problems.
         max_steps: iterations; None: 1,000, or the depth of a feed-forward network.
         rule: a rule of `iterant.halting`; problems that are done leave the batch.
-        portion: problems in a batch, if memory is short.
+        batch_size: problems in a batch; None: as many as should fit in memory.
         device: where to compute, on a copy of the network if that is elsewhere.
         progress: called with how many iterations of problems are done, and of how many; None:
             shown in a notebook only.
+        portion: the name of ``batch_size`` before 0.2.
     """
     check_fits(net, task)
     net = on_device(net, device)
-    steps = budget_of(net, max_steps)
+    steps = resolve_steps(net, max_steps)
     batch = task.sample(count, size=size, seed=seed)
     line = NotebookLine() if progress is None and in_notebook() else None
     if line is not None:
@@ -271,13 +288,15 @@ def evaluate(
             line.estimate(title, done / total)
 
     curve = evaluate_batch(
-        net, task, batch, steps=steps, rule=rule, portion=portion, cost=True, progress=progress
-    )
+        net, task, batch, steps=steps, rule=rule, cost=True, progress=progress,
+        batch_size=portion if batch_size is None else batch_size,
+    )  # fmt: skip
     if line is not None:
         line.clear()
     return curve
 
 
+@torch.no_grad()
 def evaluate_batch(
     net: Net,
     task: Task,
@@ -286,7 +305,7 @@ def evaluate_batch(
     steps: int,
     at: Collection[int] | None = None,
     rule: Rule | None = None,
-    portion: int | None = None,
+    batch_size: int | None = None,
     cost: bool = False,
     progress: Progress | None = None,
 ) -> Curve:
@@ -297,132 +316,79 @@ def evaluate_batch(
     exactly at rest leave the batch early, which changes no figure but the time.
     """
     check_fits(net, task)
-    steps = budget_of(net, steps)
+    steps = resolve_steps(net, steps)
     marks = tuple(range(1, steps + 1)) if at is None else tuple(sorted(set(at)))
     if not marks or marks[0] < 1 or marks[-1] > steps:
         asked = ", ".join(map(str, marks)) or "none"
         raise UsageError(f"answers can be judged at iterations 1 to {steps}, asked for {asked}")
-    until_rest = rule is None and hasattr(accelerate(net, like(net, batch[:1].inputs)), "moved")
-    parts, shrunk = run_batches(
-        net, batch, lambda part, iterations: _batch_outcome(task, marks, part, iterations),
-        steps=steps, rule=_ExactRest() if until_rest else rule, portion=portion, progress=progress,
-    )  # fmt: skip
+    batch_size = _default_batch_size(net, batch) if batch_size is None else batch_size
+    if batch_size < 1:
+        raise UsageError(f"a batch holds at least 1 problem, got {batch_size}")
+    parts, total, start = [], len(batch) * steps, time.perf_counter()
+    for rows in slices(len(batch), batch_size):
+        part = batch[rows]
+        inputs = like(net, part.inputs)
+        check_inputs(net, inputs)
+        fast = accelerate(net, inputs, reuse=True)
+
+        def report(step: int, before: int = rows.start * steps, problems: int = len(part)) -> None:
+            if progress is not None:
+                progress(before + step * problems, total)
+
+        iterations = iterate_until_done(fast, inputs, rule or ExactRest(), steps)
+        with threads(fast):
+            # Answers are compared on the device: moving those of every iteration takes longer.
+            parts.append(_outcome(task, marks, part.to(inputs.device), iterations, report))
+        report(steps)
     whole = {name: torch.cat([part[name] for part in parts], dim=-1) for name in parts[0]}
+    updates = float(whole["updates"].mean())
     return Curve(
         steps=marks,
-        solved=whole["solved"].sum(dim=1),
+        solved=whole["right_at"].sum(dim=1),
         count=len(batch),
         change=float(whole["change"].mean()),
-        broken=int(whole["broken"].sum()),
+        nonfinite=int(whole["nonfinite"].sum()),
         right=whole["right"],
         any_right=whole.get("any_right"),
-        taken=torch.full_like(whole["taken"], steps) if rule is None else whole["taken"],
+        steps_taken=torch.full_like(whole["steps"], steps) if rule is None else whole["steps"],
         stopped=None if rule is None else whole["stopped"],
-        changing=None if depth_of(net) else int(whole["changing"].sum()),
-        seconds=whole["seconds"].sum(dim=1),
+        answers_changing=None if depth_of(net) else int(whole["changing"].sum()),
+        seconds=time.perf_counter() - start,
         operations=operations(net, like(net, batch[:1].inputs), rule) if cost else None,
-        shrunk=shrunk,
+        right_at=whole["right_at"],
+        updates_per_cell=None if math.isnan(updates) else updates,
     )
 
 
-class _ExactRest(Watch):
-    """Stop problems whose state is exactly at rest: all later answers are the same.
-
-    Only for networks that report their changes (`moved_of`): these compute every cell by itself,
-    so that the problems that stay are computed to the same bit.
-    """
-
-    def watch(self) -> Watch:
-        return self  # stateless
-
-    def see(self, thought: Thought) -> Tensor:
-        moved = moved_of(thought.net)
-        assert moved is not None  # noqa: S101
-        return moved == 0  # NaN counts as changed
+def _default_batch_size(net: Net, batch: Batch) -> int:
+    """How many problems should fit in memory, by their positions and the network's features."""
+    features = net.start(like(net, batch[:1].inputs)).numel()
+    return max(1, min(POSITIONS_AT_ONCE // batch.targets[0].numel(), _FEATURES_AT_ONCE // features))
 
 
-@torch.no_grad()
-def run_batches(
-    net: Net,
-    batch: Batch,
-    record: Callable[[Batch, Iterator[Iteration]], T],
-    *,
-    steps: int,
-    rule: Rule | None = None,
-    portion: int | None = None,
-    reuse: bool = False,
-    progress: Progress | None = None,
-) -> tuple[list[T], int | None]:
-    """Iterate on all problems, batch by batch; return the results of ``record`` on each batch.
-
-    ``record`` gets a batch on the network's device and an iterator over its iterations, which it
-    may leave early. ``reuse``: an iteration may overwrite the previous features. Batches are halved
-    when memory runs out; the second value is the reduced size, or None if that was not needed.
-    """
-    size = max(1, POSITIONS_AT_ONCE // batch.targets[0].numel()) if portion is None else portion
-    if size < 1:
-        raise UsageError(f"a batch holds at least 1 problem, got {size}")
-    total = len(batch) * steps
-
-    def run(first: int, part: Batch) -> T:
-        inputs = like(net, part.inputs)
-        fast = accelerate(net, inputs, reuse=reuse)
-
-        def iterations() -> Iterator[Iteration]:
-            for iteration in iterate(fast, inputs, rule or Fixed(), steps):
-                yield iteration
-                if progress is not None:
-                    progress(first * steps + iteration.thought.step * len(part), total)
-
-        with threads(fast):
-            # Answers are compared on the device: moving those of every iteration takes longer.
-            return record(part.to(inputs.device), iterations())
-
-    results: list[T] = []
-    shrunk, first = None, 0
-    while first < len(batch):
-        part = batch[first : first + (shrunk or size)]
-        try:
-            results.append(run(first, part))
-        except (MemoryError, RuntimeError) as error:
-            if len(part) == 1 or not out_of_memory(error):
-                raise
-            error.__traceback__ = None  # its frames hold the tensors that must be freed
-            shrunk = len(part) // 2
-            if torch.cuda.is_available():
-                torch.cuda.empty_cache()
-        else:
-            first += len(part)
-    if progress is not None:
-        progress(total, total)
-    return results, shrunk
-
-
-def out_of_memory(error: BaseException) -> bool:
-    """Whether an error means that memory ran out; on a CPU only its message tells."""
-    phrases = ("can't allocate memory", "not enough memory", "out of memory", "bad allocation")
-    by_type = isinstance(error, MemoryError | torch.OutOfMemoryError)
-    return by_type or any(phrase in str(error).lower() for phrase in phrases)
-
-
-def _batch_outcome(
-    task: Task, marks: tuple[int, ...], part: Batch, iterations: Iterator[Iteration]
+def _outcome(
+    task: Task,
+    marks: tuple[int, ...],
+    part: Batch,
+    iterations: Iterator[Iteration],
+    report: Callable[[int], None],
 ) -> dict[str, Tensor]:
     """Check the answers to a batch after the iterations ``marks``, and when problems leave it.
 
-    Returns the fields of a `Curve` by name, on the CPU: (marks, 1) solved and seconds, (B,) the
-    others. Counts stay on the device until the end, so that the CPU waits for a GPU only when
+    Returns fields of a `Curve`, of every problem and on the CPU: (marks, B) right_at, (B,) the
+    others. They stay on the device until the end, so that the CPU waits for a GPU only when
     problems leave the batch.
     """
-    device, timer = part.inputs.device, Timer(part.inputs.device)
+    device, count = part.inputs.device, len(part)
     mark_index = {step: index for index, step in enumerate(marks)}
-    counts = torch.zeros(len(marks), dtype=torch.int64, device=device)  # of those in the batch
-    finite = torch.ones(len(part), dtype=torch.bool, device=device)
-    change = torch.full((len(part),), torch.nan, device=device)
-    changing = torch.zeros(len(part), dtype=torch.bool, device=device)
-    answers, active = AnswerBuffer(len(part), device), part
+    right_at = torch.zeros(len(marks), count, dtype=torch.bool, device=device)
+    finite = torch.ones(count, dtype=torch.bool, device=device)
+    change = torch.full((count,), torch.nan, device=device)
+    changing = torch.zeros(count, dtype=torch.bool, device=device)
+    answers, active = AnswerBuffer(count, device), part
     for iteration in iterations:
         thought, rows = iteration.thought, iteration.rows
+        report(thought.step)
         if thought.step not in mark_index and not iteration.any_leaving:
             continue
         if len(rows) != len(active):
@@ -430,8 +396,7 @@ def _batch_outcome(
         finite[rows] &= is_finite(thought.features)
         if thought.step in mark_index:
             solved = task.solved(iteration.answer()[0], active).to(device) & finite[rows]
-            counts[mark_index[thought.step]] = solved.sum()
-            timer.mark()
+            right_at[mark_index[thought.step], rows] = solved
         if iteration.any_leaving:
             answers.put(iteration)
             relative = _relative_change(iteration.before, thought.features)
@@ -442,27 +407,22 @@ def _batch_outcome(
                 before = readout_of(thought.net).predict(logits, thought.inputs)
                 differs = (before != thought.prediction).flatten(1).any(dim=1)
                 changing[rows] = differs & at_end
-    right = (task.solved(answers.prediction, part).to(device) & finite).cpu()
-    taken = answers.steps.cpu()
+    right = task.solved(answers.prediction, part).to(device) & finite
     # Problems that left before a mark keep the answer they left with.
-    solved_and_left = torch.bincount(taken[right], minlength=marks[-1] + 1).cumsum(0)
-    timer.mark()
-    *seconds, last = timer.seconds()
-    seconds += [last] * (len(marks) - len(seconds))  # marks after all have left
+    left_before = answers.steps < torch.tensor(marks, device=device)[:, None]
     outcome = {
-        "solved": (counts.cpu() + solved_and_left[torch.tensor(marks) - 1])[:, None],
-        "seconds": torch.tensor(seconds, dtype=torch.float64)[:, None],
+        "right_at": torch.where(left_before, right, right_at),
         "right": right,
-        "taken": taken,
-        "stopped": answers.met.cpu(),
-        "broken": ~finite.cpu(),
-        "change": change.cpu(),
-        "changing": changing.cpu(),
+        "steps": answers.steps,
+        "stopped": answers.met,
+        "nonfinite": ~finite,
+        "change": change,
+        "changing": changing,
+        "updates": torch.full((count,), getattr(thought.net, "updates_per_cell", math.nan)),
     }
     if offers(task, "any_right"):
-        any_right = task.any_right(answers.prediction, part).cpu()
-        outcome["any_right"] = any_right & ~outcome["broken"]
-    return outcome
+        outcome["any_right"] = task.any_right(answers.prediction, part).to(device) & finite
+    return {name: values.cpu() for name, values in outcome.items()}
 
 
 def tradeoff(
@@ -472,93 +432,72 @@ def tradeoff(
     *,
     steps: int,
     rules: Sequence[Rule] = RULES,
-    portion: int | None = None,
+    batch_size: int | None = None,
     progress: Progress | None = None,
 ) -> list[tuple[Rule, Curve]]:
     """Accuracy and cost under each rule, with a budget of ``steps``: curves of one point.
 
     >>> for rule, curve in tradeoff(net, task, batch, steps=60):
     ...     rule, curve.end, curve.iterations[-1]
-
-    All rules see the same iterations, so no problem leaves the batch.
     """
-    check_fits(net, task)
-    budget_of(net, steps)
-
-    def record(part: Batch, iterations: Iterator[Iteration]) -> dict[str, Tensor]:
-        """(rules, B) each, on the CPU."""
-        device = part.inputs.device
-        watches = [rule.watch() for rule in rules]
-        answers = [AnswerBuffer(len(part), device) for _ in rules]
-        waiting = torch.ones(len(rules), len(part), dtype=torch.bool, device=device)
-        finite = waiting.clone()
-        for iteration in iterations:
-            thought = iteration.thought
-            for index, watch in enumerate(watches):
-                done = watch.see(thought).to(device) & waiting[index]
-                leaving = waiting[index] if thought.step == steps else done
-                if bool(leaving.any()):
-                    answers[index].put(replace(iteration, done=done, leaving=leaving, watch=watch))
-                    finite[index] &= is_finite(thought.features) | ~leaving
-                    waiting[index] &= ~leaving
-        solved = [task.solved(buffer.prediction, part).to(device) for buffer in answers]
-        return {
-            "right": (torch.stack(solved) & finite).cpu(),
-            "taken": torch.stack([buffer.steps for buffer in answers]).cpu(),
-            "stopped": torch.stack([buffer.met for buffer in answers]).cpu(),
-            "finite": finite.cpu(),
-        }
-
-    parts, shrunk = run_batches(net, batch, record, steps=steps, portion=portion, progress=progress)
-    whole = {name: torch.cat([part[name] for part in parts], dim=1) for name in parts[0]}
     curves = []
     for index, rule in enumerate(rules):
-        right = whole["right"][index]
-        curve = Curve(
-            steps=(steps,),
-            solved=right.sum(dim=0, keepdim=True),
-            count=len(batch),
-            broken=int((~whole["finite"][index]).sum()),
-            right=right,
-            taken=whole["taken"][index],
-            stopped=whole["stopped"][index],
-            operations=operations(net, like(net, batch[:1].inputs), rule),
-            shrunk=shrunk,
-        )
+
+        def report(done: int, total: int, index: int = index) -> None:
+            if progress is not None:
+                progress(index * total + done, len(rules) * total)
+
+        curve = evaluate_batch(
+            net, task, batch, steps=steps, at=[steps], rule=rule, batch_size=batch_size, cost=True,
+            progress=report,
+        )  # fmt: skip
         curves.append((rule, curve))
     return curves
 
 
-class Timer:
-    """Seconds from the creation of the timer to each mark.
+def evaluate_long(net: Net, task: Task, batch: Batch, steps: int) -> dict[str, Any]:
+    """Are right answers kept? Check them after ``steps`` iterations and after twice as many.
 
-    CUDA kernels run asynchronously: on a GPU, events are recorded and read at the end.
+        >>> figures = evaluate_long(net, task, task.sample(100, size=201, seed=7), steps=10_000)
+        >>> figures["solved"], figures["solved at twice"], figures["lost"]
+        (100, 100, 0)
+
+    Returns the figures of a result file; what is said of rest only where the network reports its
+    changes (`iterant.halting.ExactRest`).
     """
+    marks = {max(1, 2 * steps * point // _POINTS) for point in range(1, _POINTS + 1)} | {steps}
+    curve = evaluate_batch(net, task, batch, steps=2 * steps, at=marks, rule=ExactRest())
+    right, right_at, at_rest, taken = (
+        cast("Tensor", each)
+        for each in (curve.right, curve.right_at, curve.stopped, curve.steps_taken)
+    )
+    counts = dict(zip(curve.steps, curve.solved.tolist(), strict=True))
+    figures: dict[str, Any] = {
+        "solved": counts[steps],
+        "solved at twice": counts[2 * steps],
+        "lost": int((right_at[curve.steps.index(steps)] & ~right).sum()),
+        "wrong": (~right).nonzero().flatten().tolist()[:_MAX_LISTED],
+        "problems": len(batch),
+        "iterations": steps,
+        "interval": wilson(torch.tensor(counts[steps]), len(batch)).tolist(),
+        "peak": dict(zip(("iterations", "accuracy"), curve.peak, strict=True)),
+        "solved by iteration": {str(step): count for step, count in counts.items()},
+        "change at the end": curve.change,
+        "thinking": "everywhere",
+    }
+    if curve.updates_per_cell is not None:
+        figures["thinking"] = "only where something changed"
+        figures["computations a square"] = curve.updates_per_cell
+    elif at_rest.any():
+        figures["thinking"] = "everywhere, until rest"
+    if figures["thinking"] != "everywhere":
+        figures["problems in portions that rest"] = int(at_rest.sum())
+        # A problem leaves at the first iteration in which nothing changes.
+        figures["last iteration in which anything changed"] = int((taken - at_rest.long()).max())
+    return figures
 
-    def __init__(self, device: torch.device) -> None:
-        self.stream = torch.cuda.current_stream(device) if device.type == "cuda" else None
-        self.marks = list[Any]()
-        self.mark()
 
-    def mark(self) -> None:
-        """Record when everything submitted so far is done."""
-        if self.stream is None:
-            self.marks.append(time.perf_counter())
-            return
-        event_type: Any = torch.cuda.Event
-        self.marks.append(event_type(enable_timing=True))
-        self.marks[-1].record(self.stream)
-
-    def seconds(self) -> list[float]:
-        """The time of every mark; waits for the last."""
-        start, *marks = self.marks
-        if self.stream is None:
-            return [mark - start for mark in marks]
-        self.marks[-1].synchronize()
-        return [start.elapsed_time(mark) / 1000 for mark in marks]
-
-
-def budget_of(net: Net, steps: int | None = None, *, cut: bool = False) -> int:
+def resolve_steps(net: Net, steps: int | None = None, *, cut: bool = False) -> int:
     """Check a number of iterations; None: 1,000, or the depth of a feed-forward network.
 
     ``cut``: beyond the depth of a feed-forward network take its depth, instead of raising an error.

@@ -25,7 +25,7 @@ import torch
 from iterant import registry
 from iterant.analysis import Result, Subject, analyze
 from iterant.errors import IterantError, TrainingStopped
-from iterant.evaluation import budget_of, evaluate_batch
+from iterant.evaluation import evaluate_batch, resolve_steps
 from iterant.experiments.catalogue import Experiment
 from iterant.experiments.models import MODELS, OURS, Model, SizeTest, StudySpec
 from iterant.experiments.records import CONFIDENT, Records, keep_record, read_records
@@ -213,7 +213,10 @@ def measure_training(run: RunFolder, net: Net, task: Task, device: torch.device)
         "recipe": {name: value for name, value in recipe.described().items() if name != "notes"},
         "history": history(run.metrics()),
     }
-    problems, m = TrainingSet.of(task, recipe, device), budget_of(net, recipe.iterations, cut=True)
+    problems, m = (
+        TrainingSet.of(task, recipe, device),
+        resolve_steps(net, recipe.iterations, cut=True),
+    )
     inputs, targets = problems[torch.arange(min(len(problems), _TRAIN_PROBLEMS))]
     train = Batch(inputs.cpu(), targets.cpu())
     for name, batch in (("train", train), ("validation", problems.held_out)):
@@ -242,13 +245,13 @@ def history(metrics: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 def measure_test(net: Net, task: Task, test: SizeTest, model: Model) -> dict[str, Any]:
     """Problems solved after each iteration; of some models also with `MostConfident` halting."""
     batch = task.sample(test.count, size=test.size, seed=_SEED)
-    steps = budget_of(net, test.steps, cut=True)
+    steps = resolve_steps(net, test.steps, cut=True)
     curve = evaluate_batch(net, task, batch, steps=steps)
     figures = {
         "problems": curve.count,
         "solved": curve.solved.tolist(),
         "change": _rounded(curve.change),
-        "broken": curve.broken,
+        "broken": curve.nonfinite,
     }
     if model.confident:
         by_confidence = evaluate_batch(net, task, batch, steps=steps, rule=MostConfident())

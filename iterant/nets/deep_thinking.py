@@ -185,6 +185,7 @@ class DeepThinking(PaperNet):
     """DT (``recall=False``) and DT-Recall (``recall=True``) of the paper, in 1D and 2D."""
 
     Config = PaperConfig
+    uses_index = False
 
     def __init__(self, config: PaperConfig) -> None:
         super().__init__(config)

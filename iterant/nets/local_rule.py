@@ -14,8 +14,8 @@ its own channels. The message to one neighbour is computed from the problem and 
 of the *other* neighbours; the cell's own channels are computed from all messages, and only the head
 reads them. No message returns to its sender. So on a problem without loops every initial state
 leads to the same fixed point, after at most as many iterations as the longest path has cells,
-whatever the weights are. This is a pattern of equal and of zero weights in the convolutions above:
-a few hundred free parameters are expanded to them (`SharedWeights`).
+whatever the weights are. It is implemented by weight tying: the convolutions stay dense, and each
+of their weights is 0 or one of a few hundred shared parameters (`SharedWeights`).
 
 Shapes: B batch, C channels, W width, H hidden, K classes, D sides of a cell (2 per dimension),
 F free parameters of a layer, *S space in pixels, *Q space in cells.
@@ -37,7 +37,8 @@ from iterant.nets.protocol import check_sizes, readout
 GAIN = 1.8
 """Initial weights of message passing are larger than usual: messages must survive many cells."""
 OWN_WIDTH, OWN_HIDDEN = 2, 1
-"""A cell's own channels in units of those of one side: of the state, of the hidden layer."""
+"""A cell has this many times as many own channels as message channels per side: in the state, in
+the hidden layer."""
 MOST_SHARED_WEIGHTS = 1 << 20
 """With message passing, weights are matched to free parameters one by one when a network is built:
 about 4 seconds for this many."""
@@ -99,6 +100,7 @@ class LocalRule(nn.Module):
 
     Config = LocalRuleConfig
     depth: int | None = None
+    uses_index = False
 
     def __init__(self, config: LocalRuleConfig) -> None:
         super().__init__()
@@ -142,7 +144,7 @@ class LocalRule(nn.Module):
 
     def answer(self, features: Tensor) -> Tensor:
         """Logits (B, K, *S)."""
-        return self.in_pixels(self.head(features))
+        return in_pixels(self.head(features), self.config.stem)
 
     def seen(self, state: Tensor, neighbours: Sequence[Tensor]) -> Tensor:
         """(B, seen, …): what ``sight`` reads, given the states (B, W, …) of a cell and its sides.
@@ -155,10 +157,6 @@ class LocalRule(nn.Module):
         # The neighbour on a side sends through its opposite side.
         messages = [sent[:, layout.side(side ^ 1)] for side, sent in enumerate(neighbours)]
         return torch.cat(messages, dim=1)
-
-    def in_pixels(self, logits: Tensor) -> Tensor:
-        """(B, K, *S): the logits of cells, (B, K, *Q), repeated for every pixel."""
-        return in_pixels(logits, self.config.stem)
 
     def _with_neighbours(self, values: Tensor, neighbours: Sequence[Tensor]) -> Tensor:
         """(B, seen * X, …): the values of a cell and of its neighbours, or of their sum."""

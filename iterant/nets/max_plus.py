@@ -5,19 +5,25 @@
 A cell holds a few distances and a few marks. In one iteration
 
 - a **distance** becomes the smallest distance of the neighbours plus a learned amount (a linear
-  layer of max-plus algebra, with the sign reversed). It is 0 at its sources: the cells of a problem
-  whose input has the highest learned score;
+  layer of max-plus algebra, with the sign reversed). It is 0 at its sources;
 - a **pointer** attends to one neighbour or to the cell itself: the one with the highest learned
   score of the differences of all distances, plus a learned bias for each direction, which breaks
   ties;
-- a **mark** starts at cells by a learned score of their input, and moves to where the cell's
-  pointer points. The head reads the marks.
+- a **mark** is 1 at its sources, and moves to where the cell's pointer points. The head reads the
+  marks.
+
+The sources of a distance or a mark are the cells of a problem whose input has the highest learned
+score.
 
 Built in: signals travel by a maximum over neighbours, lose a constant amount per cell, and are
-followed by attention to one neighbour. Learned: the sources of each distance, which of them a
-pointer follows and whether up or down, the order of directions among equals, where marks start, and
-what they mean. Training on small mazes finds that marks must run from the start down the distance
+followed by attention to one neighbour. Learned: the sources of each distance and mark, which
+distances a pointer follows and whether up or down, the order of directions among equals, and what
+the marks mean. Training on small mazes finds that marks must run from the start down the distance
 to the end; nothing here says so.
+
+A new network is symmetric: distances and pointers come in pairs that differ by opposite sources
+only. So paths from the start to the end and paths from the end to the start are learned at the same
+pace. They differ in few small mazes, by how ties are broken, and the head learns which are right.
 
 A distance grows by a fixed amount per cell, and one that exceeds the number of open cells is
 dropped. So distances have one fixed point on any problem, with loops or without, and come to it
@@ -27,8 +33,7 @@ distance does not reach may circulate.
 
 Distances are stored in units of 1,024, and -1 where the cell has not been reached: an iteration
 that changes one by 1 is then visible to halting rules, and so are the marks beside distances of
-100,000. Pointers compare differences of neighbours, in float32, because half precision has no
-integers above 2,048.
+100,000. Pointers compare differences of neighbours, which are exact in float32.
 
 Shapes: B batch, C channels, W distances, P pointers, D sides of a cell, K classes, *S space in
 pixels, *Q space in cells. Features are (B, W + P + D * P, *Q): distances, marks, marks sent to each
@@ -37,6 +42,7 @@ side.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -55,9 +61,7 @@ UNREACHED = -1.0
 _FAR = 2.0**24
 """The distance of such cells, for comparisons."""
 _SOURCE_GRADIENT = 10.0
-"""Slope of a distance in the probability that a cell is its source."""
-_MARK_GAIN = 4.0
-"""Slope of the sigmoid by which a cell starts a mark."""
+"""Slope of a distance in the probability that a cell is its source; that of a mark is 1."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class MaxPlusConfig:
     channels: int
     width: int = 8
     """Distances"""
-    hidden: int = 4
+    hidden: int = 8
     """Pointers, and so marks"""
     stem: int = 1
     """Pixels per side of a cell; 2 for images whose cells are 2×2 with half a cell of border"""
@@ -79,6 +83,11 @@ class MaxPlusConfig:
 
     def __post_init__(self) -> None:
         check_sizes(self, "channels", "width", "hidden", "classes")
+        if self.width % 2 or self.hidden % 2:
+            raise NetError(
+                "distances (width) and pointers (hidden) come in pairs, so both are even, got "
+                f"{self.width} and {self.hidden}"
+            )
 
     def described(self) -> dict[str, Any]:
         return asdict(self)
@@ -89,23 +98,24 @@ class MaxPlus(nn.Module):
 
     Config = MaxPlusConfig
     depth: int | None = None
+    uses_index = False
+    exact_precision = True
+    """Half precision has no integers above 2,048"""
 
     def __init__(self, config: MaxPlusConfig) -> None:
         super().__init__()
         self.config, self.readout = config, readout(config.readout)
-        distances, pointers = config.width, config.hidden
-        # Zero in sum over channels, in pairs of opposite sign: so that a new network has sources at
-        # different rare inputs, not at those where all channels are high.
-        source = torch.randn((distances + 1) // 2, config.channels)
-        source = source - source.mean(dim=1, keepdim=True)
-        self.source = nn.Parameter(torch.cat([source, -source])[:distances])
-        self.decay = nn.Parameter(0.5 + 0.5 * torch.randn(distances))
-        self.attention = nn.Parameter(torch.randn(pointers, distances))
-        self.direction = nn.Parameter(0.3 * torch.randn(pointers, 2 * config.dims + 1))
-        self.mark = nn.Linear(config.channels, pointers)
-        self.head = CONV[config.dims](pointers, config.classes, 1)
+        pairs, pointer_pairs = config.width // 2, config.hidden // 2
+        self.source = nn.Parameter(_opposite_scores(pairs, config.channels))
+        self.mark = nn.Parameter(_opposite_scores(pointer_pairs, config.channels))
+        self.decay = nn.Parameter((0.5 + 0.5 * torch.randn(pairs)).repeat(2))
+        attention = torch.randn(pointer_pairs, config.width)
+        # The twin of a pointer follows the twins of the distances.
+        self.attention = nn.Parameter(torch.cat([attention, attention.roll(pairs, dims=1)]))
+        direction = 0.3 * torch.randn(pointer_pairs, 2 * config.dims + 1)
+        self.direction = nn.Parameter(direction.repeat(2, 1))
+        self.head = CONV[config.dims](config.hidden, config.classes, 1)
         with torch.no_grad():
-            self.mark.bias.fill_(-0.5)
             self.head.weight[1].fill_(1.0)
             self.head.weight[0].fill_(-1.0)
 
@@ -115,25 +125,26 @@ class MaxPlus(nn.Module):
         return functional.softplus(self.decay)
 
     def read(self, inputs: Tensor) -> Tensor:
-        """(B, W + P + 1, *Q): minus the distances of sources, marks where they start, and limits.
+        """(B, W + P + 1, *Q): minus the distances of sources, marks at theirs, and limits.
 
         The limit is the number of open cells of the problem, at open cells; 0 at walls.
         """
         cells = in_cells(inputs, self.config.stem)
         is_open = (cells > 0).any(dim=1, keepdim=True)
-        scores = torch.einsum("wc,bc...->bw...", self.source, cells).masked_fill(
-            ~is_open, -torch.inf
-        )
+        weights = torch.cat([self.source, self.mark])
+        scores = torch.einsum("wc,bc...->bw...", weights, cells).masked_fill(~is_open, -torch.inf)
         flat = scores.flatten(2)
         is_source = (flat == flat.amax(dim=2, keepdim=True)) & is_open.flatten(2)
-        values = torch.where(is_source, 0.0, -_FAR).to(cells.dtype)
+        signals = is_source.to(cells.dtype)
+        values, marks = _FAR * (signals[:, : len(self.source)] - 1), signals[:, len(self.source) :]
         if torch.is_grad_enabled():  # straight-through: the gradient of a softmax over cells
             probability = torch.softmax(flat, dim=2)
-            values = values + _SOURCE_GRADIENT * (probability - probability.detach())
-        marks = torch.sigmoid(_MARK_GAIN * self.mark(cells.movedim(1, -1))).movedim(-1, 1)
-        mask = is_open.to(cells.dtype)
-        limit = mask * mask.flatten(1).sum(dim=1).view(-1, *[1] * (mask.dim() - 1))
-        return torch.cat([values.view_as(scores), marks * mask, limit], dim=1)
+            slope = probability - probability.detach()
+            values = values + _SOURCE_GRADIENT * slope[:, : len(self.source)]
+            marks = marks + slope[:, len(self.source) :]
+        limit = is_open.flatten(1).sum(dim=1).view(-1, *[1] * (cells.dim() - 1)) * is_open
+        signals = torch.cat([values, marks], dim=1).view_as(scores)
+        return torch.cat([signals, limit.to(cells.dtype)], dim=1)
 
     def start(self, inputs: Tensor) -> Tensor:
         """No cell has been reached, nothing is marked: (B, W + P + D * P, *Q)."""
@@ -152,8 +163,7 @@ class MaxPlus(nn.Module):
         emitted, marks, limit = memory[:, :distances], memory[:, distances:-1], memory[:, -1:]
         is_open = limit > 0
         # Interventions may write anything, also into walls.
-        stored = features[:, :distances]
-        values = (-stored / UNIT).where((stored >= 0) & is_open, -_FAR)
+        values = distance_values(features[:, :distances]).where(is_open, -_FAR)
         sent = features[:, distances + pointers :].clamp(min=0.0, max=1.0) * is_open
         around = neighbours_of_cells(values, outside=-_FAR)
         growth = self.growth.view(-1, *[1] * self.config.dims)
@@ -179,16 +189,10 @@ class MaxPlus(nn.Module):
         bias = self.direction.T.view(-1, 1, len(self.attention), *[1] * self.config.dims)
         open_around = torch.stack(neighbours_of_cells(is_open.to(values.dtype))) > 0
         scores = (scores + bias[:-1]).where(open_around, -torch.inf)  # (D, B, P, *Q)
-        with torch.no_grad():
-            best = torch.maximum(scores.amax(dim=0), bias[-1])
-            chosen, undecided = [], torch.ones_like(best)
-            for score in scores:  # the first of equals; argmax takes longer
-                chosen.append((score == best) * undecided)
-                undecided = undecided - chosen[-1]
-            shares = torch.stack(chosen)
+        shares = torch.stack(choose_sides(scores.detach().unbind(), bias[-1].detach()))
         if torch.is_grad_enabled():  # straight-through: the gradient of a softmax over sides
-            exponentials = (scores - best).exp()
-            probability = exponentials / (exponentials.sum(dim=0) + (bias[-1] - best).exp())
+            own = bias[-1].expand_as(scores[0])[None]
+            probability = torch.softmax(torch.cat([scores, own]), dim=0)[:-1]
             shares = shares + probability - probability.detach()
         return shares
 
@@ -197,3 +201,34 @@ class MaxPlus(nn.Module):
         distances, pointers = self.config.width, self.config.hidden
         marks = features[:, distances : distances + pointers]
         return in_pixels(self.head(marks), self.config.stem)
+
+
+def distance_values(stored: Tensor) -> Tensor:
+    """Minus the distances that features hold, so that the largest is the nearest."""
+    return (-stored / UNIT).where(stored >= 0, -_FAR)
+
+
+def choose_sides(scores: Sequence[Tensor], own: Tensor) -> list[Tensor]:
+    """For each side 1 where its score is the highest, the first among equals; else 0.
+
+    All are 0 where ``own``, the score of the cell itself, is higher. argmax takes longer.
+    """
+    best = own
+    for score in scores:
+        best = torch.maximum(best, score)
+    chosen, undecided = [], torch.ones_like(best)
+    for score in scores:
+        chosen.append((score == best) * undecided)
+        undecided = undecided - chosen[-1]
+    return chosen
+
+
+def _opposite_scores(pairs: int, channels: int) -> Tensor:
+    """(2 * pairs, C): scores of inputs in pairs of opposite sign.
+
+    Zero in sum over channels, so that a new network has sources at different rare inputs, not at
+    those where all channels are high.
+    """
+    scores = torch.randn(pairs, channels)
+    scores = scores - scores.mean(dim=1, keepdim=True)
+    return torch.cat([scores, -scores])

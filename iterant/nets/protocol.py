@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from iterant import bounds, registry
-from iterant.errors import DataError, NetError
+from iterant.errors import DataError, NetError, argument
 from iterant.formatting import counted
 
 METHODS = ("read", "start", "step", "answer")
@@ -47,6 +47,32 @@ class Net(Protocol):
 
     def answer(self, features: Tensor) -> Tensor:
         """Logits (B, K, *S)."""
+
+
+class OptionalMembers(Net, Protocol):
+    """What a network may have besides the methods of `Net`; without a member, what is said here.
+
+    depth             iterations of a feed-forward network; None: any number
+    readout           how logits become an answer; `Argmax`
+    config            an object or a dict with the fields of `Needs`; any inputs are accepted
+    uses_index        whether `step` depends on ``index``, so that CUDA graphs do; True
+    exact_precision   whether half precision is refused, because it gives wrong answers; False
+    recurrent         parameters that iterations share, of which ``throttle`` divides the learning
+                      rate; none
+    hidden_weights    weights that Muon orthogonalises; ``recurrent``
+    card              what is known about shipped weights; set by `iterant.load`
+
+    Forms of networks in `iterant.nets.fast` also have
+
+    last_change       (B,): see `last_change_of`
+    updates_per_cell  how often a cell was computed on average, if not at every iteration
+    threads           the number of CPU threads that is fastest
+    select_samples(which, inputs, features)           go on with some samples of the batch
+    previous_features(before)                         see `previous_features`
+    segment(features, memory, count, done)            several iterations in one call
+    flush()           after every backward pass: add gradients that were computed aside
+    refresh()         after every optimizer step: update copies of the weights
+    """
 
 
 @runtime_checkable
@@ -122,30 +148,37 @@ def readout_of(net: Net) -> Readout:
 
 
 def depth_of(net: Net) -> int | None:
-    """The number of iterations of a feed-forward network; None: unlimited."""
+    """The number of iterations of a feed-forward network; None: any number."""
     depth: Any = getattr(net, "depth", None)
     return depth if isinstance(depth, int) else None
 
 
-def moved_of(net: Net) -> Tensor | None:
+def last_change_of(net: Net) -> Tensor | None:
     """(B,): the largest change of a feature in the latest iteration, where the network reports it.
 
     Only networks whose features lie between -1 and 1 report it. NaN or infinite if a feature is. It
     may be on the CPU when the features are on a GPU.
     """
-    moved: Any = getattr(net, "moved", None)
-    return moved if isinstance(moved, Tensor) else None
+    change: Any = getattr(net, "last_change", None)
+    return change if isinstance(change, Tensor) else None
 
 
-def keep_samples(net: Net, which: Tensor, inputs: Tensor, features: Tensor) -> None:
-    """Call ``net.keep``, for networks that keep tables of every sample: which samples stay.
+def select_samples(net: Net, which: Tensor, inputs: Tensor, features: Tensor) -> None:
+    """Tell a network with tables of every sample (``net.select_samples``) which samples stay.
 
     ``which`` (b,) int64 are their indices, in order. ``inputs`` and ``features`` are these rows of
     the inputs it read last and of the features it returned last; the next iteration gets them.
     """
-    keep: Any = getattr(net, "keep", None)
-    if callable(keep):
-        keep(which, inputs, features)
+    select: Any = getattr(net, "select_samples", None)
+    if callable(select):
+        select(which, inputs, features)
+
+
+def previous_features(net: Net, before: Tensor) -> Tensor:
+    """The features before the latest iteration, ``before`` unless the network overwrote them."""
+    restore: Any = getattr(net, "previous_features", None)
+    features: Tensor = restore(before) if callable(restore) else before
+    return features
 
 
 def like(net: Net, inputs: Tensor) -> Tensor:
@@ -161,8 +194,8 @@ def on_device(net: Net, device: str | torch.device | None) -> Net:
     target, weight = registry.device(device), next(net.parameters(), None)
     if weight is None or weight.device == target:
         return net
-    moved: Net = copy.deepcopy(net).to(target)
-    return moved
+    there: Net = copy.deepcopy(net).to(target)
+    return there
 
 
 @dataclass(frozen=True)
@@ -193,7 +226,7 @@ def check_sizes(config: Any, *names: str) -> None:
     if config.dims not in (1, 2):
         raise NetError(f"a network has 1 or 2 dimensions of space, got {config.dims}")
     if getattr(config, "stem", 1) not in (1, 2):
-        raise NetError(f"the stem takes squares of 1 or 2 pixels, got {config.stem}")
+        raise NetError(f"a cell has 1 or 2 pixels per side (stem), got {config.stem}")
     for name in names:
         value = getattr(config, name)
         if not isinstance(value, int) or not bounds.WIDTH.holds(value):
@@ -210,6 +243,15 @@ def check_net(net: object) -> None:
         )
 
 
+def check_precision(net: Net, dtype: torch.dtype) -> None:
+    """Raise NetError if the network needs more than half precision, and this is no more."""
+    if getattr(net, "exact_precision", False) and torch.finfo(dtype).bits < 32:
+        raise NetError(
+            f"{type(net).__name__} needs numbers that are exact in float32, and would be wrong in "
+            f"{dtype}; use {argument('precision', 'fp32')}"
+        )
+
+
 def check_inputs(net: Net, inputs: Tensor) -> None:
     """Raise NetError unless this is a network and it can read the inputs."""
     check_net(net)
@@ -220,6 +262,7 @@ def check_inputs(net: Net, inputs: Tensor) -> None:
             "use batch.inputs, inputs.float() or torch.from_numpy(array).float()"
         )
     _check_shape(net, inputs)
+    check_precision(net, inputs.dtype)
     # A finite sum proves it in one pass; a sum may overflow, so only then look at each number.
     if not bool(inputs.detach().sum().isfinite()) and not bool(inputs.isfinite().all()):
         first = (~inputs.isfinite()).nonzero()[0].tolist()
@@ -243,7 +286,7 @@ def _check_shape(net: Net, inputs: Tensor) -> None:
     stem = getattr(getattr(net, "config", None), "stem", 1)
     if any(side % stem for side in shape[2:]):
         raise NetError(
-            f"this network reads squares of {stem} pixels per side, so sides must be multiples of "
+            f"this network reads cells of {stem} pixels per side, so sides must be multiples of "
             f"{stem}, got {shape}"
         )
     weight = next(net.parameters(), None) if isinstance(net, nn.Module) else None

@@ -75,8 +75,10 @@ class PrefixSums(BenchmarkTask):
         """One string per line."""
         return material.lines()
 
-    def tell(self, batch: Batch, index: int, prediction: Tensor) -> str:
+    def answer_text(self, batch: Batch, index: int, prediction: Tensor) -> str:
         return "".join(map(str, prediction[index].tolist()))
+
+    tell = answer_text  # its name before 0.2
 
     def flip(self, batch: Batch, index: int | Tensor) -> Batch:
         """The strings with the bit at ``index`` (one for all, or one each) flipped."""

@@ -18,6 +18,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
@@ -287,6 +289,19 @@ def problem_numbers(count: int, first: int = 0) -> NDArray[np.int64]:
     return np.arange(first, first + count, dtype=np.int64)
 
 
+def slices(count: int, most: int, least: int = 1) -> Iterator[slice]:
+    """Split ``count`` problems into batches of about equal size, of at most ``most``.
+
+    Each has at least ``least`` problems, unless there are fewer, or ``most`` is smaller.
+
+    >>> list(slices(10, most=4))
+    [slice(0, 3, None), slice(3, 6, None), slice(6, 10, None)]
+    """
+    number = min(-(-count // most), max(1, count // least))
+    edges = [count * index // number for index in range(number + 1)] if count else []
+    yield from (slice(first, stop) for first, stop in pairwise(edges))
+
+
 class SizedTask(ABC):
     """Base class of tasks whose sizes are integers and whose answers are one class per position."""
 
@@ -340,11 +355,12 @@ class PackedProblems(Protocol):
 class RulesCheck:
     """Whether an answer keeps the rules of its task, right or not."""
 
-    keeps: bool | None = None
+    legal: bool | None = None
     """None if it cannot be checked"""
     words: str = ""
-    lacking: str = ""
+    unchecked_because: str = ""
     """What is missing to check it, if it cannot be checked"""
+    keeps = property(attrgetter("legal"))  # its name before 0.2
 
 
 @dataclass(frozen=True)
@@ -413,7 +429,7 @@ class OptionalMethods(Task, Protocol):
 
     # Solving
 
-    def tell(self, batch: Batch, index: int, prediction: Tensor) -> str:
+    def answer_text(self, batch: Batch, index: int, prediction: Tensor) -> str:
         """The predicted answer to one problem in a few words: bits, a path, a move."""
 
     def verdict(self, batch: Batch, index: int, prediction: Tensor) -> RulesCheck:
@@ -422,11 +438,11 @@ class OptionalMethods(Task, Protocol):
     def restrict(self, batch: Batch, index: int, logits: Tensor) -> tuple[Tensor, str]:
         """The best allowed answer, (*S) int64, by logits (K, *S); and what was assumed, or ""."""
 
-    def wanted(self, batch: Batch, index: int) -> str:
+    def expected(self, batch: Batch, index: int) -> str:
         """The right answers in words, if the source of a problem names several; else ""."""
 
     def accepts(self, batch: Batch, index: int, prediction: Tensor) -> bool:
-        """Whether an answer is one of those; needed together with `wanted`."""
+        """Whether an answer is one of those; needed together with `expected`."""
 
     # Evaluation and analysis
 
@@ -456,11 +472,18 @@ def offers(task: Task, *methods: str) -> TypeGuard[OptionalMethods]:
 
 def answer_text(task: Task, batch: Batch, prediction: Tensor) -> str:
     """The answer to a batch of one as text, "" if the task cannot write it."""
-    return task.tell(batch, 0, prediction) if offers(task, "tell") else ""
+    write = getattr(task, "answer_text", None) or getattr(task, "tell", None)  # before 0.2
+    return "" if write is None else str(write(batch, 0, prediction))
+
+
+def expected_text(task: Task, batch: Batch) -> str:
+    """The right answers to a batch of one as text, "" if its source does not name several."""
+    write = getattr(task, "expected", None) or getattr(task, "wanted", None)  # before 0.2
+    return "" if write is None else str(write(batch, 0))
 
 
 def is_accepted(task: Task, batch: Batch, prediction: Tensor) -> bool | None:
     """Whether the answer to a batch of one is right; None if that is not known."""
-    if offers(task, "wanted", "accepts") and task.wanted(batch, 0):
+    if offers(task, "accepts") and expected_text(task, batch):
         return task.accepts(batch, 0, prediction)
     return bool(task.solved(prediction, batch)[0]) if batch.labelled else None

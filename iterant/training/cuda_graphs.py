@@ -15,9 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from iterant.engine import State
-from iterant.nets.deep_thinking import DeepThinking
-from iterant.nets.fast.deep_thinking import Fused
-from iterant.nets.protocol import Net, depth_of
+from iterant.nets.protocol import Net
 from iterant.training.objectives import Criterion, Segment, StepResult, Unroll
 
 # torch leaves its CUDA module untyped.
@@ -36,9 +34,9 @@ class GraphUnroll(Unroll):
     ) -> None:
         """``net`` computes with the parameters of ``module``."""
         super().__init__(net, criterion, scale)
-        # The paper's recurrent networks ignore the number of the iteration. For others it is part
-        # of the graph, so every first iteration needs its own.
-        self._uses_index = depth_of(net) is not None or not isinstance(net, Fused | DeepThinking)
+        # The index of an iteration is part of a graph: where the network uses it, every first
+        # iteration needs its own.
+        self._uses_index: bool = getattr(net, "uses_index", True)
         self._weights = [weight for weight in module.parameters() if weight.requires_grad]
         for weight in self._weights:
             weight.grad = torch.zeros_like(weight)

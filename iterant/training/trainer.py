@@ -19,9 +19,9 @@ from torch import Tensor, nn
 
 from iterant import registry
 from iterant.errors import RecipeError, argument
-from iterant.nets.fast import trainable_form
+from iterant.nets.fast import fuse_for_training
 from iterant.nets.fast.sparse_training import can_unroll_messages
-from iterant.nets.protocol import Net, depth_of
+from iterant.nets.protocol import Net, check_precision, depth_of
 from iterant.rng import StepRng
 from iterant.training.cuda_graphs import CapturedCall, GraphUnroll
 from iterant.training.distributed import ALONE, ProcessGroup
@@ -71,12 +71,13 @@ class Trainer:
             torch.backends.cudnn.benchmark = True
             _make_channels_last(self.master)
         self.dtype: torch.dtype = registry.find("precision", recipe.precision)
+        check_precision(net, self.dtype)
         # `master` has the float32 parameters that the optimizer moves. `compute` runs forward and
         # backward: the master itself, or its copy in half precision. `fused` is a faster form of
         # `compute`, if there is one.
         half = self.dtype != torch.float32
         self.compute: Any = copy.deepcopy(self.master).to(self.dtype) if half else self.master
-        self.fused = trainable_form(self.compute)
+        self.fused = fuse_for_training(self.compute)
         self.optimizer = build_optimizer(recipe, self.master)
         self.loss_scale: LossScale | None = None
         if self.dtype == torch.float16:

@@ -26,7 +26,8 @@ def test_both_counts_of_the_exact_network_are_known(steps: int) -> None:
     assert figures["solved at twice"] == int((solved_at <= 2 * steps).sum())
     assert figures["wrong"] == (solved_at > 2 * steps).nonzero().flatten().tolist()[:20]
     assert figures["problems"] == 40
-    assert "lost" not in figures  # counts alone do not say which
+    assert figures["lost"] == 0
+    assert figures["thinking"] == "everywhere"
     low, high = figures["interval"]
     assert low <= figures["solved"] / 40 <= high
 
@@ -58,5 +59,6 @@ def test_answers_lost_between_the_two_checks() -> None:
     figures = evaluate_long(Ticking(), TASK, batch, 3)
     assert (figures["solved"], figures["solved at twice"]) == (4, 1)
     assert figures["wrong"] == [0, 1, 3]
+    assert figures["lost"] == 3
     assert figures["peak"] == {"iterations": 1, "accuracy": 1.0}
     assert figures["solved by iteration"] == {"1": 4, "2": 0, "3": 4, "4": 1, "5": 3, "6": 1}

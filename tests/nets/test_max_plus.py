@@ -23,19 +23,18 @@ def network(seed: int = 0) -> MaxPlus:
 
 def solver() -> MaxPlus:
     """Weights set by hand: marks run from the start down the distance to the end."""
-    config = MaxPlusConfig(2, 3, width=1, hidden=1, stem=2, readout="argmax-open")
+    config = MaxPlusConfig(2, 3, width=2, hidden=2, stem=2, readout="argmax-open")
     net = build("max-plus", config)
     assert isinstance(net, MaxPlus)
     net.eval()
     with torch.no_grad():
-        net.source.copy_(torch.tensor([[1.0, -1.0, -1.0]]))  # the end is red
+        net.source.copy_(torch.tensor([1.0, -1.0, -1.0]))  # the end is red
         net.decay.fill_(0.0)
-        net.attention.fill_(10.0)
+        net.attention.fill_(5.0)
         # Up, down, left, right, the cell itself: among equals down, left, right, up.
-        net.direction.copy_(torch.tensor([[0.0, 3.0, 2.0, 1.0, 0.0]]))
-        net.mark.weight.copy_(torch.tensor([[-2.0, 4.0, -2.0]]))  # the start is green
-        net.mark.bias.fill_(-1.0)
-        net.head.weight[:, 0, 0, 0] = torch.tensor([-1.0, 1.0])
+        net.direction.copy_(torch.tensor([0.0, 3.0, 2.0, 1.0, 0.0]))
+        net.mark.copy_(torch.tensor([-1.0, 1.0, -1.0]))  # the start is green
+        net.head.weight[:, :, 0, 0] = torch.tensor([[-1.0, -1.0], [1.0, 1.0]])
         bias_of(net.head).copy_(torch.tensor([0.5, -0.5]))
     return net
 
@@ -54,7 +53,7 @@ def test_distances_are_those_from_the_source() -> None:
     net = solver()
     features = last(think(net, batch.inputs, steps=200)).features
     steps = torch.from_numpy(distances(from_image(batch.inputs)))  # to the end, -1: wall
-    inner = features[:, 0, 2:-2, 2:-2] / UNIT / net.growth.item()
+    inner = features[:, 0, 2:-2, 2:-2] / UNIT / net.growth[0].item()
     torch.testing.assert_close(inner[steps >= 0], steps[steps >= 0].float())
 
 
@@ -85,7 +84,7 @@ def test_a_region_that_is_cut_off_comes_to_rest() -> None:
 def test_a_solver_recovers_from_noise_zeros_and_other_states(kind: str) -> None:
     task = iterant.task("mazes", problems=kind)
     batch = task.sample(10, size=13, seed=2)
-    noise = torch.randn(10, 6, 17, 17, generator=torch.Generator().manual_seed(0))
+    noise = torch.randn(10, 12, 17, 17, generator=torch.Generator().manual_seed(0))
     for change in (torch.zeros_like, noise.view_as, lambda x: x.flip(0)):
         moved = After(60, features=change)
         prediction = last(think(solver(), batch.inputs, steps=400, intervene=moved)).prediction

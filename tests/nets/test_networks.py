@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from thinkers import PAIRS, small_batch, small_net
 from torch import Tensor
 from torch.nn import functional
 
@@ -16,6 +17,7 @@ from iterant.nets import (
     DeepThinking,
     PaperConfig,
     build,
+    depth_of,
     paper_net,
 )
 
@@ -107,3 +109,14 @@ def test_unknown_fields_and_names() -> None:
         build("deep-thinkin", {})
     with pytest.raises(UnknownName, match="did you mean 'dt-recall'"):
         paper_net("mazes", "dt-recal")
+
+
+@pytest.mark.parametrize(("problem", "variant"), PAIRS)
+def test_networks_say_whether_an_iteration_depends_on_its_index(problem: str, variant: str) -> None:
+    """CUDA graphs rely on it."""
+    net, x = small_net(problem, variant), small_batch(problem).inputs
+    with torch.no_grad():
+        memory, features = net.read(x), net.start(x) + 0.1
+        same = torch.equal(net.step(features, memory, 0), net.step(features, memory, 7))
+    assert getattr(net, "uses_index", True) is not same
+    assert same == (depth_of(net) is None)

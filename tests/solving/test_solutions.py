@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from thinkers import small_net
 
 import iterant
-from iterant.solving import Film, Frame, Solution, budget_for, solutions
+from iterant.engine import think
+from iterant.nets.fast import accelerate
+from iterant.solving import Film, Frame, Iteration, Solution, default_max_steps, solutions
 from iterant.tasks.inputs import gather
-from iterant.tasks.protocol import Problem, sample_problems
+from iterant.tasks.protocol import Batch, Problem, RulesCheck, sample_problems
 
 SUMS, MAZES, CHESS = (iterant.task(word) for word in ("prefix-sums", "mazes", "chess"))
 
@@ -33,8 +35,32 @@ def test_the_solution_of_a_string() -> None:
     assert solution.described()["stopped_by"] == "settled"
     assert [frame.step for frame, _ in solution.history] == [1, 2, 4, 5, 6]
     assert solution.history[-1][1] == "1101110"
-    assert solution.sure == pytest.approx(0.7310586)
+    assert solution.min_confidence == pytest.approx(0.7310586)
     assert solution.seconds > 0
+
+
+def test_old_names_are_still_accepted() -> None:
+    class Telling(type(SUMS)):  # type: ignore[misc]
+        """A user-defined task of before 0.2."""
+
+        answer_text = None
+
+        def tell(self, batch: Batch, index: int, prediction: torch.Tensor) -> str:
+            return f"{len(prediction)} told"
+
+        def wanted(self, batch: Batch, index: int) -> str:
+            return "anything"
+
+        def accepts(self, batch: Batch, index: int, prediction: torch.Tensor) -> bool:
+            return True
+
+        def verdict(self, batch: Batch, index: int, prediction: torch.Tensor) -> RulesCheck:
+            return RulesCheck(True, "kept")
+
+    (solution,) = solutions(exact_prefix_sums(), Telling(), gather(SUMS, "10").problems)
+    assert (solution.answer, solution.wanted, solution.right) == ("1 told", "anything", True)
+    assert solution.verdict.keeps is True
+    assert solution.sure == solution.min_confidence == solution.film.frames[-1].sure
 
 
 def test_a_batch_gives_the_solutions_of_single_problems() -> None:
@@ -52,10 +78,10 @@ def test_a_batch_gives_the_solutions_of_single_problems() -> None:
 def test_mazes_with_and_without_loops() -> None:
     (straight,) = solutions(DeadEnds(), MAZES, gather(MAZES, "S.#\n#..\n#.G").problems[:1])
     assert straight.answer.endswith("beside a shortest way"), "a loop of four squares remains"
-    assert straight.verdict.keeps is False
+    assert straight.verdict.legal is False
     (maze,) = solutions(DeadEnds(), MAZES, sample_problems(MAZES, size=13, seed=3))
     assert maze.right is True
-    assert maze.verdict.keeps is True
+    assert maze.verdict.legal is True
     assert maze.answer == "9 squares: one way from start to end"
 
 
@@ -71,8 +97,8 @@ def test_an_unsolvable_maze_is_not_tried() -> None:
 
 def test_the_budget_grows_with_the_cells() -> None:
     small, large = (sample_problems(MAZES, size=size)[0] for size in (9, 59))
-    assert budget_for(MAZES, small) == 1000 + 12 * 12
-    assert budget_for(MAZES, large) == 1000 + 62 * 62
+    assert default_max_steps(MAZES, small) == 1000 + 12 * 12
+    assert default_max_steps(MAZES, large) == 1000 + 62 * 62
 
 
 def test_a_viewer_sees_every_iteration_of_one_problem_at_a_time() -> None:
@@ -105,7 +131,7 @@ def test_a_restricted_answer_is_legal_and_the_plain_one_is_kept() -> None:
         assert other.allowed is not None
         assert other.answer == one.answer
         verdict = CHESS.verdict(other.problem.batch, 0, other.allowed)  # type: ignore[attr-defined]
-        assert verdict.keeps is True
+        assert verdict.legal is True
         assert other.described()["allowed_answer"] == other.allowed_answer != ""
     assert "castling" in " ".join(restricted[1].problem.notes), "not part of a puzzle"
     assert restricted[0].problem.notes == (), "part of the FEN"
@@ -153,3 +179,27 @@ def test_frames_by_iteration_and_changes() -> None:
         film.put(frame(step, value))
     assert [film.at(step).step for step in (1, 3, 4, 8, 100)] == [3, 3, 4, 4, 12]
     assert [each.step for each in film.changes()] == [3, 9, 12]
+
+
+@pytest.mark.parametrize("copies", [False, True])
+def test_a_callback_gets_the_features_of_both_sides_of_an_iteration(copies: bool) -> None:
+    """Also where iterations overwrite the features, and samples leave the batch."""
+    net, inputs = iterant.load("mazes"), MAZES.sample(4, size=9, seed=1).inputs
+    after: dict[tuple[int, int], torch.Tensor] = {}
+    before: dict[tuple[int, int], torch.Tensor] = {}
+
+    def keep(iteration: Iteration) -> None:
+        features = iteration.thought.features
+        for index, sample in enumerate(iteration.rows.tolist()):
+            key = (sample, iteration.thought.step)
+            after[key] = features[index].clone() if copies else features[index]
+            before[key] = iteration.before[index]
+
+    keep.copies = copies  # type: ignore[attr-defined]
+    answer = iterant.solve(net, inputs, callback=keep)
+    plain = list(think(accelerate(net, inputs), inputs, steps=int(answer.steps.max())))
+    assert len(after) == int(answer.steps.sum())
+    for (sample, step), features in after.items():
+        assert torch.equal(features, plain[step - 1].features[sample])
+        start = torch.zeros_like(features) if step == 1 else plain[step - 2].features[sample]
+        assert torch.equal(before[sample, step], start)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ from iterant import registry
 from iterant.analysis import Subject
 from iterant.errors import NetError, UsageError
 from iterant.evaluation import evaluate_batch, evaluate_long, tradeoff
-from iterant.nets import build
+from iterant.nets import DeepThinking, build
 from iterant.solving import check_fits, solutions
 from iterant.tasks.protocol import sample_problems
 
@@ -95,6 +96,21 @@ WRONG: dict[str, Callable[[], object]] = {
 def test_other_wrong_arguments(message: str) -> None:
     with pytest.raises((NetError, UsageError), match=message):
         WRONG[message]()
+
+
+def test_half_precision_of_a_network_that_needs_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DeepThinking, "exact_precision", True, raising=False)
+    for dtype in (torch.bfloat16, torch.float16):
+        net: Any = copy.deepcopy(NET).to(dtype)
+        with pytest.raises(NetError, match=rf"would be wrong in {dtype}; use precision='fp32'"):
+            iterant.solve(net, INPUTS.to(dtype))
+        with pytest.raises(NetError, match=r"DeepThinking needs numbers that are exact"):
+            iterant.evaluate(net, SUMS, count=2, max_steps=2)
+    with pytest.raises(NetError, match=r"wrong in torch\.bfloat16"):
+        iterant.train(SUMS, net="dt", precision="bf16", out=tmp_path / "run")
+    assert iterant.evaluate(NET, SUMS, count=2, max_steps=2).count == 2
 
 
 def test_numpy_integers_are_accepted() -> None:

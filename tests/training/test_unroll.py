@@ -102,7 +102,9 @@ def losses_and_gradients(unroll: Unroll, net: nn.Module, name: str, batch: Batch
     return torch.stack(seen)
 
 
-RECURRENT = [(name, variant) for name in OBJECTIVES for variant in ("dt", "dt-recall")]
+RECURRENT = [
+    (name, variant) for name in OBJECTIVES for variant in ("dt", "dt-recall", "local-rule")
+]
 FIXED_DEPTH = [(name, "ff-recall") for name in OBJECTIVES if name != "pool"]
 
 
@@ -117,13 +119,19 @@ def test_graph_gradients_equal_eager_ones(name: str, variant: str) -> None:
     assert (eager - graphs).abs().max() < 1e-12
 
 
-def test_a_segment_length_is_captured_once() -> None:
+@pytest.mark.parametrize(
+    ("variant", "captures"), [("dt-recall", 2), ("local-rule", 2), ("ff-recall", 4)]
+)
+def test_a_segment_length_is_captured_once(variant: str, captures: int) -> None:
+    """Wherever it begins, unless iterations differ."""
     batch = small_batch("mazes")
-    unroll, _ = unroll_of("dt-recall", "captured")
+    unroll, net = unroll_of(variant, "captured")
     assert isinstance(unroll, FakeGraphUnroll)
-    for steps in (3, 2, 3, 3, 2):
-        unroll.forward_backward(batch.inputs, batch.targets, Segment(steps))
-    assert unroll.captures == 2
+    features: Tensor = net.start(batch.inputs).detach()  # type: ignore[operator]
+    for steps, first in ((3, 0), (2, 0), (3, 4), (3, 0), (2, 5)):
+        state = State(features, first) if first else None
+        unroll.forward_backward(batch.inputs, batch.targets, Segment(steps), state=state)
+    assert unroll.captures == captures
 
 
 MAZES: dict[str, object] = {

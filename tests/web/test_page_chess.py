@@ -59,7 +59,7 @@ def test_a_pasted_position_is_answered_as_by_the_package(
     for at, curve in looks.items():
         for look in curve[1:]:
             assert look["value"] == pytest.approx(float(likely[look["step"]][at]), abs=1e-3)
-    text = Chess().tell(batch, 0, own)
+    text = Chess().answer_text(batch, 0, own)
     # Move and message are drawn a little after the network settles.
     script = "document.querySelector('{}').innerText.trim()"
     visit.wait(f"{script.format('#words')}.includes({script.format('[data-is=move]')})")
@@ -284,7 +284,7 @@ def test_the_first_puzzle_is_one_whose_answer_changes(visit: Visit) -> None:
     batch = iterant.task(CHESS).encode(fen)
     with torch.no_grad():
         thoughts = iterant.think(iterant.load(CHESS), batch.inputs, steps=30)
-        answers = [Chess().tell(batch, 0, thought.prediction) for thought in thoughts]
+        answers = [Chess().answer_text(batch, 0, thought.prediction) for thought in thoughts]
     assert len(set(answers)) >= 3
     assert answers[-1] == move
 

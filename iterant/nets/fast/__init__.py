@@ -4,10 +4,11 @@
     >>> with threads(fast):
     ...     last(think(fast, inputs, steps=1000)).prediction
 
-On a CPU, a local rule computes only the cells that can change (`iterant.nets.fast.sparse`); on a
-GPU an iteration of it is one kernel (`iterant.nets.fast.cuda`). The paper's networks run in fewer
-and larger kernels (`iterant.nets.fast.deep_thinking`, `iterant.nets.fast.strings`).
-`iterant.solve` and `iterant.evaluate` call this themselves.
+On a CPU, local rules and max-plus networks compute only the cells that can change
+(`iterant.nets.fast.sparse`); on a GPU an iteration of a local rule is one kernel
+(`iterant.nets.fast.cuda`). The paper's networks run in fewer and larger kernels
+(`iterant.nets.fast.deep_thinking`, `iterant.nets.fast.strings`). `iterant.solve` and
+`iterant.evaluate` call this themselves.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ from torch import Tensor, nn
 
 from iterant.nets.deep_thinking import PaperNet
 from iterant.nets.fast.cuda import FusedRule, can_fuse_rule
-from iterant.nets.fast.sparse import SparseRule
+from iterant.nets.fast.sparse import SparseMaxPlus, SparseRule
 from iterant.nets.local_rule import LocalRule
+from iterant.nets.max_plus import MaxPlus
 from iterant.nets.protocol import Net
 
 if TYPE_CHECKING:
@@ -30,11 +32,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FusedRule",
+    "SparseMaxPlus",
     "SparseRule",
     "accelerate",
+    "fuse_for_training",
     "fused",
     "threads",
-    "trainable_form",
 ]
 
 
@@ -49,6 +52,8 @@ def accelerate(net: Net, inputs: Tensor, *, reuse: bool = False) -> Net:
             return SparseRule(net, reuse=reuse)
         if can_fuse_rule(inputs):
             return FusedRule(net)
+    if type(net) is MaxPlus and inputs.device.type == "cpu":
+        return SparseMaxPlus(net, reuse=reuse)
     return fused(net)
 
 
@@ -60,10 +65,10 @@ def fused(net: Net) -> Net:
     weight = next(net.parameters(), None) if isinstance(net, nn.Module) else None
     if weight is not None and weight.is_cuda and weight.dtype == torch.float64:
         return net  # cuDNN fuses nothing in float64
-    return trainable_form(net) or net
+    return fuse_for_training(net) or net
 
 
-def trainable_form(net: object) -> Fused | None:
+def fuse_for_training(net: object) -> Fused | None:
     """The fastest form of a network with gradients for its weights; None where there is none.
 
     Call its ``flush`` after every backward pass. A form with a method ``segment`` computes several
@@ -73,12 +78,12 @@ def trainable_form(net: object) -> Fused | None:
         return None
     # Imported here: a local rule needs none of these modules.
     from iterant.nets.fast.deep_thinking import Fused, can_fuse
-    from iterant.nets.fast.strings import strings_form
+    from iterant.nets.fast.strings import fuse_strings
 
     if not can_fuse(net):
         return None
     on_gpu = net.projection.weight.is_cuda
-    return (strings_form(net) if on_gpu else None) or Fused(net)
+    return (fuse_strings(net) if on_gpu else None) or Fused(net)
 
 
 @contextmanager

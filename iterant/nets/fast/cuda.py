@@ -43,7 +43,7 @@ class _Block:
             self._copied.record()
 
     @cached_property
-    def moved(self) -> tuple[Tensor, ...]:
+    def on_cpu(self) -> tuple[Tensor, ...]:
         """(B,) on the CPU: the changes of each iteration; waits until they are computed."""
         if self._copied is not None:
             self._copied.synchronize()
@@ -68,8 +68,7 @@ class FusedRule(PackedRule):
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
         self._check_memory(memory)
         if features is not self._features:
-            # Features of another origin: rows without a cell must be zero, as walls are.
-            self._block = self._launch((features.detach() * self._is_cell).contiguous())
+            self._block = self._launch(self._with_walls(features).contiguous())
             self._next, self._returned = None, 0
         else:
             if self._returned == len(self._block.each):
@@ -77,20 +76,22 @@ class FusedRule(PackedRule):
                 self._next, self._returned = None, 0
             self._next = self._next or self._launch(self._block.each[-1])
         self._features = self._block.each[self._returned]
-        self.moved = self._block.moved[self._returned]
+        self.last_change = self._block.on_cpu[self._returned]
         self._returned += 1
         return self._features
 
-    def keep(self, which: Tensor, inputs: Tensor, features: Tensor) -> None:
+    def select_samples(self, which: Tensor, inputs: Tensor, features: Tensor) -> None:
         if self._features is not None:
-            super().keep(which, inputs, features)
+            super().select_samples(which, inputs, features)
             self._block = self._block.select(self._returned, which)
             self._next = None if self._next is None else self._next.select(0, which)
             self._returned = 0
 
     def _lay_out(self, inputs: Tensor, cells: Cells, memory: Tensor) -> None:
-        super()._lay_out(inputs, cells, memory.contiguous())
-        self._table = self._reads().to(torch.int32)
+        super()._lay_out(inputs, cells, memory)
+        self._table = self._read_index().to(torch.int32)
+        self._recall_term = memory[..., :-1].contiguous()
+        self._cell_mask = self._is_cell.to(memory.dtype)
 
     def _launch(self, features: Tensor) -> _Block:
         """The next iterations from these features."""
@@ -98,18 +99,18 @@ class FusedRule(PackedRule):
         block = features.new_empty(count, *features.shape)
         # Rows of a multiple of 16 bytes: the kernel is compiled once, for aligned pointers.
         changes = features.new_zeros(count, -(-len(features) // 4) * 4)
-        self._iterate(features, block.unbind(), changes.unbind())
+        self._run_iterations(features, block.unbind(), changes.unbind())
         return _Block(block, changes[:, : len(features)])
 
-    def _iterate(
-        self, features: Tensor, following: Sequence[Tensor], moved: Sequence[Tensor]
+    def _run_iterations(
+        self, features: Tensor, following: Sequence[Tensor], changes: Sequence[Tensor]
     ) -> None:
         """Write the features of the next iterations, and the largest changes of every sample."""
         # Imported here: it needs Triton, which only GPU builds of PyTorch bring along.
-        from iterant.nets.fast.rule_kernel import iterate
+        from iterant.nets.fast.rule_kernel import launch_iterations
 
-        iterate(features, following, moved, self._table, self._memory, self._is_cell,
-                *self._padded, self._each)  # fmt: skip
+        tables = (self._table, self._recall_term, self._cell_mask, *self._padded)
+        launch_iterations(features, following, changes, *tables, self._part_channels)
 
     def _load_weights(self, net: LocalRule) -> None:
         super()._load_weights(net)

@@ -67,17 +67,17 @@ class Tape:
         self._stream: torch.cuda.Stream | None = None
         self._kept: list[Tensor] = []
 
-    def put(self, layer: Layer, x: Tensor, gradient: Tensor) -> None:
+    def record(self, layer: Layer, x: Tensor, gradient: Tensor) -> None:
         """Add the weight gradient of one pair."""
 
         @torch.no_grad()
         def add() -> None:
             part = _backward(gradient, x, layer.kernel, [False, True, False])[1]
-            self.add(layer, part.squeeze(2) if layer.weight.dim() == 3 else part)
+            self.accumulate(layer, part.squeeze(2) if layer.weight.dim() == 3 else part)
 
-        self.beside(add, [x, gradient])
+        self.on_second_stream(add, [x, gradient])
 
-    def beside(self, work: Callable[[], None], reads: list[Tensor]) -> None:
+    def on_second_stream(self, work: Callable[[], None], reads: list[Tensor]) -> None:
         """Run work that reads these tensors on the second stream."""
         if not reads[0].is_cuda:
             work()
@@ -101,7 +101,7 @@ class Tape:
         self._sums.clear()
         self._kept.clear()  # not earlier: the second stream was reading them
 
-    def add(self, layer: Layer, part: Tensor) -> None:
+    def accumulate(self, layer: Layer, part: Tensor) -> None:
         """Add a part of a layer's weight gradient."""
         if layer not in self._sums:
             self._sums[layer] = part
@@ -129,6 +129,7 @@ class Fused:
             weight, width = net.recall.weight, net.config.width
             self._recall = layer(weight, 0, width), layer(weight, width)
         self.depth = net.depth
+        self.uses_index = net.depth is not None
         blocks = [block for block in net.modules() if isinstance(block, ResidualBlock)]
         self._blocks: Sequence[tuple[Layer, Layer]] = [
             (layer(block.conv1.weight), layer(block.conv2.weight)) for block in blocks
@@ -255,7 +256,7 @@ class _Conv(Function):
         # The gradient of conv(x) + added, before the ReLU: also that of ``added``.
         g = gradients[0] if y is None else relu_backward(gradients[0], y)
         g = g.contiguous(memory_format=torch.channels_last)
-        ctx.tape.put(ctx.layer, x, g)
+        ctx.tape.record(ctx.layer, x, g)
         wanted = ctx.needs_input_grad[0]
         back = _backward(g, x, kernel, [True, False, False])[0] if wanted else None
         return back, None, None, None, g if ctx.adds else None, None

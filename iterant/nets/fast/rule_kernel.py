@@ -21,10 +21,10 @@ _HIDDEN = 16
 """Hidden channels of a step of its loop: the hidden layer is never stored as a whole."""
 
 
-def _iterate(
+def _step_kernel(
     held: tl.tensor,
     following: tl.tensor,
-    moved: tl.tensor,
+    changes: tl.tensor,
     reads: tl.tensor,
     term: tl.tensor,
     is_cell: tl.tensor,
@@ -74,17 +74,17 @@ def _iterate(
     change = tl.abs(new - before)
     change = tl.where(change == change, change, float("inf"))  # a maximum would pass NaN over
     change = tl.where(stored, change, 0.0)
-    tl.atomic_max(moved + sample, tl.max(tl.max(change, axis=1), axis=0))
+    tl.atomic_max(changes + sample, tl.max(tl.max(change, axis=1), axis=0))
 
 
-_kernel: Any = triton.jit(do_not_specialize=["rows"])(_iterate)
+_kernel: Any = triton.jit(do_not_specialize=["rows"])(_step_kernel)
 _compiled: dict[tuple[object, ...], Any] = {}
 
 
-def iterate(
+def launch_iterations(
     held: Tensor,
     following: Sequence[Tensor],
-    moved: Sequence[Tensor],
+    changes: Sequence[Tensor],
     reads: Tensor,
     term: Tensor,
     is_cell: Tensor,
@@ -95,7 +95,7 @@ def iterate(
 ) -> None:
     """As many iterations as there are ``following`` features to write, from ``held`` (B, N, W).
 
-    ``moved`` are zeros before, and the largest changes of every sample after. ``reads`` (B, N, R)
+    ``changes`` are zeros before, and the largest changes of every sample after. ``reads`` (B, N, R)
     int32 counts parts of ``each`` numbers within a sample; ``term`` is (B, N, H), ``is_cell``
     (B, N, 1). Weights are padded with zeros to powers of 2.
     """
@@ -106,7 +106,7 @@ def iterate(
     # The compiled kernel launches in less time. It takes all pointers to be aligned to 16 bytes, as
     # those of the first call are; later ones are too if a row of features is.
     key = (held.device, *sizes[1:])
-    for after, change in zip(following, moved, strict=True):
+    for after, change in zip(following, changes, strict=True):
         launch = _compiled.get(key, _kernel)[grid]
         kernel = launch(held, after, change, reads, term, is_cell, sight, mix, bias, *sizes)
         if kernel is not None and width % 4 == 0:

@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from iterant.nets.fast.sparse import neighbours_of
-from iterant.nets.local_rule import LocalRule, bias_of, message_layouts
+from iterant.nets.local_rule import LocalRule, bias_of, in_pixels, message_layouts
 from iterant.nets.protocol import Net
 
 
@@ -43,16 +43,23 @@ def can_unroll_messages(net: Net) -> bool:
 
 @dataclass(frozen=True)
 class MessageGraph:
-    """Which messages there are between the open cells of a batch, and which depend on which."""
+    """Which messages there are between the open cells of a batch, and which depend on which.
+
+    The message of a cell to one neighbour is computed from those of its other neighbours::
+
+            b            message c → d has the inputs a → c and b → c:
+            ↓            ``first_input`` is one of them, ``extra_inputs`` has the other
+        a → c → d
+    """
 
     slot: Tensor
     """(M,): where a message stands among the N * D of all cells and sides"""
     incoming: Tensor
     """(D, N): the message that comes in from each side; M where there is none"""
-    first: Tensor
-    """(M,): one message that the sender received from its other neighbours; M: there is none"""
-    more: tuple[tuple[Tensor, Tensor], ...]
-    """(m,), (m,) for the second, third … such message: which messages have one, and its number"""
+    first_input: Tensor
+    """(M,): the first input of every message; M where it has none"""
+    extra_inputs: tuple[tuple[Tensor, Tensor], ...]
+    """(m,), (m,) for the second, third … input: which messages have one, and which it is"""
 
     @classmethod
     def between(cls, is_open: Tensor) -> MessageGraph:
@@ -73,16 +80,16 @@ class MessageGraph:
         sender, side = slot // sides, slot % sides
         # Sorted, so that the messages that exist come first.
         others = incoming[sender].scatter(1, side[:, None], count).sort(dim=1).values
-        more = []
+        extra_inputs = []
         for column in others.unbind(1)[1:-1]:
             rows = (column < count).nonzero().flatten()
-            more.append((rows, column[rows]))
-        return cls(slot, incoming.T.contiguous(), others[:, 0], tuple(more))
+            extra_inputs.append((rows, column[rows]))
+        return cls(slot, incoming.T.contiguous(), others[:, 0], tuple(extra_inputs))
 
     def sum_others(self, messages: Tensor) -> Tensor:
         """(E, M) to (E, M): for every message, what its sender received from all other sides."""
-        total = functional.pad(messages, (0, 1)).index_select(1, self.first)
-        for rows, which in self.more:
+        total = functional.pad(messages, (0, 1)).index_select(1, self.first_input)
+        for rows, which in self.extra_inputs:
             total = total.index_add(1, rows, messages.index_select(1, which))
         return total
 
@@ -140,8 +147,7 @@ class MessageTrajectory:
         logits = rows.new_zeros(len(rows), self._is_open.numel(), rows.shape[-1])
         logits = logits.index_copy(1, self._cells, rows)
         logits = logits.view(-1, *self._is_open.shape[1:], rows.shape[-1]).movedim(-1, 1)
-        in_pixels: Tensor = net.in_pixels(logits)
-        return in_pixels
+        return in_pixels(logits, net.config.stem)
 
     @torch.no_grad()
     def features(self, iteration: int) -> Tensor:

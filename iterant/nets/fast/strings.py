@@ -75,7 +75,7 @@ class Rows:
     length: int
 
     @classmethod
-    def of(cls, strings: Tensor) -> Rows:
+    def from_strings(cls, strings: Tensor) -> Rows:
         """The layout of a batch (B, C, L)."""
         return cls(strings.shape[0], strings.shape[2])
 
@@ -254,7 +254,7 @@ class FusedStrings(Fused):
         return y
 
 
-def _iterate(
+def _iteration(
     rows: Rows, layers: Sequence[RowLayer], buffers: list[Tensor], term: Tensor | None, relu: bool
 ) -> None:
     """One iteration: buffers[0] is its input, buffers[i] is written by layer i - 1.
@@ -273,7 +273,7 @@ def _iterate(
         at += 2
 
 
-def _iterate_backward(
+def _iteration_backward(
     rows: Rows,
     layers: Sequence[RowLayer],
     inputs: Sequence[Tensor],
@@ -310,13 +310,13 @@ def _forward(
     steps: list[list[RowLayer]], features: Tensor, memory: Tensor | None, relu: bool
 ) -> Tensor:
     """The features after all iterations, in a few buffers that are used again and again."""
-    rows, width = Rows.of(features), features.shape[1]
+    rows, width = Rows.from_strings(features), features.shape[1]
     term = None if memory is None else rows.pack(memory, width)
     x = rows.pack(features, width)
     inner = [torch.empty_like(x) for _ in steps[0][1:]]
     ends = [torch.empty_like(x), torch.empty_like(x)]
     for i, layers in enumerate(steps):
-        _iterate(rows, layers, [x, *inner, ends[i % 2]], term, relu)
+        _iteration(rows, layers, [x, *inner, ends[i % 2]], term, relu)
         x = ends[i % 2]
     return rows.unpack(x)
 
@@ -334,14 +334,14 @@ class _Segment(Function):
         steps: list[list[RowLayer]],
         relu: bool,
     ) -> tuple[Tensor, ...]:
-        rows, width = Rows.of(features), features.shape[1]
+        rows, width = Rows.from_strings(features), features.shape[1]
         term = None if memory is None else rows.pack(memory, width)
         inputs = features.new_empty(len(steps[0]), len(steps), rows.count, width)  # (D, T, R, W)
         inputs[0, 0].zero_()
         rows.unpack(inputs[0, 0]).copy_(features)
         ends = [*inputs[0, 1:].unbind(), features.new_empty(rows.count, width)]
         for i, (layers, end) in enumerate(zip(steps, ends, strict=True)):
-            _iterate(rows, layers, [*inputs[:, i].unbind(), end], term, relu)
+            _iteration(rows, layers, [*inputs[:, i].unbind(), end], term, relu)
         ctx.tape, ctx.steps, ctx.relu, ctx.rows = tape, steps, relu, rows
         ctx.inputs, ctx.ends, ctx.recalls = inputs, ends, memory is not None
         ctx.set_materialize_grads(False)
@@ -363,13 +363,13 @@ class _Segment(Function):
                 rows.unpack(targets[i + 1]).add_(part)
             sign = inputs[0, i] if i else None  # the first input was made elsewhere
             buffers = [*outputs[:, i].unbind(), targets[i]]
-            _iterate_backward(rows, steps[i], inputs[:, i].unbind(), buffers, sign, ctx.relu)
+            _iteration_backward(rows, steps[i], inputs[:, i].unbind(), buffers, sign, ctx.relu)
         if steps[0] is steps[-1]:  # the same weights at every iteration: one sum over all rows
             layers, shape = steps[0], (depth, count * size, width)
         else:  # feed-forward: as many layers as there are pairs of depth and iteration
             layers = [step[at] for at in range(depth) for step in steps]
             shape = (depth * count, size, width)
-        _put(ctx.tape, layers, inputs.view(shape), outputs.view(shape))
+        _record(ctx.tape, layers, inputs.view(shape), outputs.view(shape))
         # The recall term is added at every iteration, so its gradient is a sum over them.
         memory = rows.unpack(outputs[0].sum(dim=0)) if ctx.recalls else None
         return rows.unpack(into), None, memory, None, None, None
@@ -382,7 +382,7 @@ class _Chain(Function):
     def forward(
         ctx: Any, x: Tensor, token: Tensor, tape: Tape, layers: Sequence[RowLayer], relu: bool
     ) -> Tensor:
-        rows = Rows.of(x)
+        rows = Rows.from_strings(x)
         path = [rows.pack(x, layers[0].inputs)]
         for layer in layers:
             out = x.new_empty(rows.count, layer.outputs)
@@ -400,7 +400,7 @@ class _Chain(Function):
         back = rows.pack(gradient, ctx.layers[-1].outputs)
         for at in reversed(range(len(ctx.layers))):
             layer, x = ctx.layers[at], path[at]
-            _put(ctx.tape, [layer], x[None], back[None])
+            _record(ctx.tape, [layer], x[None], back[None])
             if at == 0 and not ctx.needs_input_grad[0]:
                 return None, None, None, None, None
             into = gradient.new_empty(rows.count, layer.inputs)
@@ -408,19 +408,19 @@ class _Chain(Function):
         return rows.unpack(back, ctx.channels), None, None, None, None
 
 
-def _put(tape: Tape, layers: Sequence[RowLayer], x: Tensor, gradient: Tensor) -> None:
+def _record(tape: Tape, layers: Sequence[RowLayer], x: Tensor, gradient: Tensor) -> None:
     """Give the tape inputs (layers, R, C) and gradients of outputs (layers, R, N)."""
 
     @torch.no_grad()
     def add() -> None:
         for layer, part in zip(layers, kernel_gradients(x, gradient), strict=True):
             whole = part.view(gradient.shape[2], 3, x.shape[2]).transpose(1, 2)
-            tape.add(layer, whole[: len(layer.weight), : layer.last - layer.first])
+            tape.accumulate(layer, whole[: len(layer.weight), : layer.last - layer.first])
 
-    tape.beside(add, [x, gradient])
+    tape.on_second_stream(add, [x, gradient])
 
 
-def strings_form(net: PaperNet) -> FusedStrings | None:
+def fuse_strings(net: PaperNet) -> FusedStrings | None:
     """This form of a network that can be fused; None where it is not faster, or does not exist."""
     config = net.config
     faster = (

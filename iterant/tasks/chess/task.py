@@ -312,9 +312,11 @@ class Chess:
         drawing = draw_board(position, answer, predicted or ())
         return replace(drawing, title=title, caption=caption)
 
-    def tell(self, batch: Batch, index: int, prediction: Tensor) -> str:
+    def answer_text(self, batch: Batch, index: int, prediction: Tensor) -> str:
         """The predicted move, such as ``d1d8``."""
         return move_text(*_predicted(batch, index, prediction))
+
+    tell = answer_text  # its name before 0.2
 
     def verdict(self, batch: Batch, index: int, prediction: Tensor) -> RulesCheck:
         """Whether the prediction is a legal move; unknown without the extra ``chess``."""
@@ -329,7 +331,7 @@ class Chess:
         try:
             notation = legal_moves(position).get(move)
         except MissingExtra:
-            return RulesCheck(None, f"{words}; {_NO_RULES}", lacking=_NO_RULES)
+            return RulesCheck(None, f"{words}; {_NO_RULES}", unchecked_because=_NO_RULES)
         note = f" ({position.assumption})" if position.assumption else ""
         if not notation:
             return RulesCheck(False, f"{words}, not legal{note}")
@@ -343,13 +345,15 @@ class Chess:
             return False
         return move in (_epd_moves(batch, index, "best", position) or legal_moves(position))
 
-    def wanted(self, batch: Batch, index: int) -> str:
+    def expected(self, batch: Batch, index: int) -> str:
         """The best moves of an EPD, or those to avoid: ``Rd8 or Qe8+``, ``not Nxe5``."""
         words = []
         for name, prefix in (("best", ""), ("avoid", "not ")):
             if name in batch.extras:
                 words.append(prefix + " or ".join(str(batch.extras[name][index]).split()))
         return ", ".join(words)
+
+    wanted = expected  # its name before 0.2
 
     def restrict(self, batch: Batch, index: int, logits: Tensor) -> tuple[Tensor, str]:
         """The legal move with the highest logits of class 1, (8, 8) int64, by logits (2, 8, 8).

@@ -42,6 +42,7 @@ from iterant.tasks.mazes.grid import (
     Mask,
     descend,
     distances,
+    neighbours,
     path_lengths,
 )
 
@@ -115,9 +116,7 @@ class MazeKind:
         end = _choose(candidates, stream, numbers, 0)
         candidates.reshape(flat.shape)[maze, end] = False
         if self.start == "dead-end":
-            near = np.pad(is_open.astype(np.uint8), ((0, 0), (1, 1), (1, 1)))
-            ways = near[:, :-2, 1:-1] + near[:, 2:, 1:-1] + near[:, 1:-1, :-2] + near[:, 1:-1, 2:]
-            dead_ends = candidates & (ways == 1)
+            dead_ends = candidates & (neighbours(is_open).sum(axis=0, dtype=np.uint8) == 1)
             # With many loops a maze may have none: then any candidate will do.
             has_one = dead_ends.any(axis=(1, 2), keepdims=True)
             candidates = np.where(has_one, dead_ends, candidates)

@@ -88,6 +88,13 @@ def from_image(images: Tensor | NDArray[Any]) -> Cells:
     )
 
 
+def neighbours(mask: Mask) -> Mask:
+    """(4, …, h, w): the values of (…, h, w) above, below, left and right; False outside."""
+    padded = np.pad(mask, [(0, 0)] * (mask.ndim - 2) + [(1, 1)] * 2)
+    above, below = padded[..., :-2, 1:-1], padded[..., 2:, 1:-1]
+    return np.stack([above, below, padded[..., 1:-1, :-2], padded[..., 1:-1, 2:]])
+
+
 def distances(cells: Cells, within: Mask | None = None) -> NDArray[np.int32]:
     """(N, h, w): steps from each cell of (N, h, w) codes to the end; -1 where there is no way.
 

@@ -39,6 +39,7 @@ from iterant.tasks.mazes.grid import (
     START,
     WALL,
     distances,
+    neighbours,
     path_lengths,
     where_ends_are,
 )
@@ -150,7 +151,7 @@ def _between_gaps(image: Image, codes: Pixels, *, sharp: bool) -> tuple[Pixels, 
     most = 0
     for part, note in readings:
         around = [_wall_width(side) for side in _sides(part)]
-        wall = _typical_run(part == WALL, True)
+        wall = _run_length(part == WALL)
         lines = [side[width // 2] for side, width in zip(_sides(part), around, strict=True)]
         gaps = [_gaps(line == WALL, wall) for line in lines]
         count = sum(map(len, gaps))
@@ -207,15 +208,13 @@ def _cells(
     grid, dark, spots = _find_grid(codes, sharp=sharp, path=path)
     is_wall = dark > 0.5
     # Where thin walls cross, a wall that ends there makes the crossing wall, however round.
-    rimmed = np.pad(is_wall, 1)
-    beside = rimmed[:-2, 1:-1] | rimmed[2:, 1:-1] | rimmed[1:-1, :-2] | rimmed[1:-1, 2:]
-    cells = np.where(is_wall | (np.outer(*grid.thin) & beside), WALL, FREE).astype(np.uint8)
-    return grid, cells, spots
+    is_wall |= np.outer(*grid.thin) & neighbours(is_wall).any(axis=0)
+    return grid, np.where(is_wall, WALL, FREE).astype(np.uint8), spots
 
 
 def _has_frame(codes: Pixels, *, thin: bool = False) -> bool:
     """Whether wall goes all around without a gap; ``thin``, and no thicker than other walls."""
-    wall = _typical_run(codes == WALL, True)
+    wall = _run_length(codes == WALL)
     sides = [side[: max(1, round(wall))] for side in _sides(codes)]
     if any((lines != FREE).mean(axis=1).max() < _WHOLE for lines in sides):
         return False
@@ -431,9 +430,8 @@ def _shares(sums: NDArray[np.int32], grid: _Grid, rim: float = _RIM) -> Values:
 
 def _too_fine(share: Values) -> bool:
     """Whether a spot covers a cell and all four around it: the grid is finer than the maze."""
-    spot = np.pad(share > 0.5, 1)
-    around = spot[:-2, 1:-1] & spot[2:, 1:-1] & spot[1:-1, :-2] & spot[1:-1, 2:]
-    return bool((around & spot[1:-1, 1:-1]).any())
+    spot = share > 0.5
+    return bool((spot & neighbours(spot).all(axis=0)).any())
 
 
 def _spot(code: int, share: Values) -> tuple[int, int]:
@@ -455,7 +453,7 @@ def _grids(walls: NDArray[np.bool_], *, sharp: bool) -> Iterator[_Grid]:
     Cells have one size, or paths and thin walls alternate. In a sharp picture, drawn pixel by
     pixel, a pixel may be a cell.
     """
-    path, wall = (_typical_run(walls, dark) for dark in (False, True))
+    path, wall = _run_length(~walls), _run_length(walls)
     regular = _counts(walls)
     rooms = [round((side + wall) / (path + wall)) for side in walls.shape]
     near = [(max(1, rooms[0] + more), max(1, rooms[1] + more)) for more in (0, -1, 1, 2)]
@@ -491,12 +489,12 @@ def _counts(walls: NDArray[np.bool_]) -> list[tuple[int, int]]:
     return list(zip(rows[is_peak].tolist(), columns[is_peak].tolist(), strict=True))[:_TRIES]
 
 
-def _typical_run(walls: NDArray[np.bool_], dark: bool) -> float:
+def _run_length(mask: NDArray[np.bool_]) -> float:
     """The width of walls or paths: the shortest of the lengths of runs that most pixels lie in."""
     lengths = []
-    for pixels in (walls, walls.T):
+    for pixels in (mask, mask.T):
         some = pixels[:: max(1, len(pixels) // _LINES)]
-        flat = np.pad(some == dark, ((0, 0), (1, 1))).ravel()
+        flat = np.pad(some, ((0, 0), (1, 1))).ravel()
         edges = np.flatnonzero(flat[1:] != flat[:-1])
         lengths.append(edges[1::2] - edges[::2])
     counts = np.bincount(np.concatenate(lengths), minlength=3)

@@ -149,11 +149,13 @@ class Mazes(BenchmarkTask):
         unsolvable = "" if batch.labelled else "no way leads from start to end"
         return Problem(batch, material.name, notes, unsolvable)
 
-    def tell(self, batch: Batch, index: int, prediction: Tensor) -> str:
+    def answer_text(self, batch: Batch, index: int, prediction: Tensor) -> str:
         """How many cells are marked, and whether they are a path."""
         count = int(whole_cells(prediction[[index]].cpu().numpy()).sum())
         words = self.verdict(batch, index, prediction).words
         return f"{counted(count, 'square')}: {words}"
+
+    tell = answer_text  # its name before 0.2
 
     def verdict(self, batch: Batch, index: int, prediction: Tensor) -> RulesCheck:
         """Whether the marked cells are one path from start to end, shortest or not."""

@@ -31,6 +31,7 @@ from iterant.tasks.mazes.grid import (
     WRONG,
     Cells,
     Mask,
+    neighbours,
     where_ends_are,
     worst_marks,
 )
@@ -195,9 +196,8 @@ def _line_drawing(lines: list[str]) -> Cells:
             "not; corners (+) lie on a regular grid"
         )
     # A wall that ends at a corner makes it wall, even if the corner is not drawn.
-    around = np.pad(is_wall, 1)
-    beside = around[:-2, 1:-1] | around[2:, 1:-1] | around[1:-1, :-2] | around[1:-1, 2:]
-    cells = np.where(is_wall | (np.outer(*is_corner) & beside), WALL, FREE).astype(np.uint8)
+    is_wall |= np.outer(*is_corner) & neighbours(is_wall).any(axis=0)
+    cells = np.where(is_wall, WALL, FREE).astype(np.uint8)
     for code in (START, END):
         cells[counts[code] > 0] = code
     return cells

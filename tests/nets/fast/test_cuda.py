@@ -30,15 +30,15 @@ class Emulated(FusedRule):
 
     launched = 0
 
-    def _iterate(
-        self, features: Tensor, following: Sequence[Tensor], moved: Sequence[Tensor]
+    def _run_iterations(
+        self, features: Tensor, following: Sequence[Tensor], changes: Sequence[Tensor]
     ) -> None:
-        for after, change in zip(following, moved, strict=True):
+        for after, change in zip(following, changes, strict=True):
             self.launched += 1
-            parts = features.view(len(features), -1, self._each)
+            parts = features.view(len(features), -1, self._part_channels)
             table = self._table.long()
             seen = torch.stack([one[reads] for one, reads in zip(parts, table, strict=True)])
-            hidden = (seen.flatten(2) @ self._sight + self._memory).relu()
+            hidden = (seen.flatten(2) @ self._sight + self._recall_term).relu()
             after.copy_((hidden @ self._mix + self._bias).tanh() * self._is_cell)
             change[: len(features)] = (after - features).abs().flatten(1).amax(dim=1)
             features = after
@@ -62,9 +62,9 @@ def test_every_iteration_is_that_of_the_sparse_form() -> None:
     for one, other in both:
         assert torch.allclose(one.features, other.features, atol=1e-5)
         assert torch.equal(one.prediction, other.prediction)
-        assert fast.moved is not None
-        assert sparse.moved is not None
-        assert torch.allclose(fast.moved, sparse.moved, atol=1e-5)
+        assert fast.last_change is not None
+        assert sparse.last_change is not None
+        assert torch.allclose(fast.last_change, sparse.last_change, atol=1e-5)
     assert fast.launched == 96, "two blocks of 32, and the one after them"
 
 
@@ -75,7 +75,7 @@ def test_samples_that_stop_cause_no_recomputation(
     net, inputs = shipped(), mazes(10)
     sparse = iterant.solve(net, inputs, max_steps=400, rule=halting)
     fast = Emulated(net)
-    monkeypatch.setattr("iterant.solving.accelerate", lambda *_, **__: fast)
+    monkeypatch.setattr("iterant.solving.solver.accelerate", lambda *_, **__: fast)
     answer = iterant.solve(net, inputs, max_steps=400, rule=halting)
     assert torch.equal(answer.prediction, sparse.prediction)
     assert torch.equal(answer.steps, sparse.steps)
@@ -125,16 +125,16 @@ def test_the_kernel_computes_an_iteration(config: dict[str, Any]) -> None:
     both = zip(think(kernel, inputs, steps=5), think(emulated, inputs, steps=5), strict=True)
     for one, other in both:
         assert torch.allclose(one.features, other.features, atol=1e-5)
-        assert kernel.moved is not None
-        assert emulated.moved is not None
-        assert torch.allclose(kernel.moved, emulated.moved, atol=1e-5)
+        assert kernel.last_change is not None
+        assert emulated.last_change is not None
+        assert torch.allclose(kernel.last_change, emulated.last_change, atol=1e-5)
     with torch.no_grad():
         for weight in net.mix.parameters():
             weight.fill_(torch.nan)
     broken = FusedRule(net)
     next(think(broken, inputs, steps=1))
-    assert broken.moved is not None
-    assert not broken.moved[0].isfinite(), "NaN counts as changed"
+    assert broken.last_change is not None
+    assert not broken.last_change[0].isfinite(), "NaN counts as changed"
 
 
 def test_accelerate_chooses_it_on_cuda() -> None:

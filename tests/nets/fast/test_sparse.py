@@ -15,7 +15,7 @@ from iterant.errors import NetError
 from iterant.halting import Resting, StableAnswer
 from iterant.nets import LocalRule, Net, build
 from iterant.nets.fast import SparseRule, accelerate, threads
-from iterant.nets.protocol import moved_of
+from iterant.nets.protocol import last_change_of
 
 MESSAGES: dict[str, Any] = {"messages": True, "width": 24, "hidden": 80}
 STRINGS: dict[str, Any] = {"dims": 1, "channels": 1, "stem": 1, "masked": False}
@@ -59,11 +59,11 @@ def test_every_iteration_is_that_of_the_dense_local_rule(changes: dict[str, Any]
                 assert not got[len(wanted) :].any()
             assert torch.allclose(plain.logits, quick.logits, atol=1e-12)
             assert torch.equal(plain.prediction, quick.prediction)
-            moved = moved_of(quick.net)
-            assert moved is not None
+            reported = last_change_of(quick.net)
+            assert reported is not None
             # An earlier iteration's features can be compared with: they are not overwritten.
             change = (quick.features - previous).abs().flatten(1).amax(dim=1)
-            assert torch.equal(moved, change)
+            assert torch.equal(reported, change)
             previous = quick.features
 
 
@@ -75,7 +75,7 @@ def test_each_sample_stops_when_the_dense_rule_stops(
     inputs = torch.cat([maze_inputs(8, size=13, seed=seed) for seed in range(2)]).float()
     inputs[3] = 0
     quick = iterant.solve(net, inputs, max_steps=400, rule=halting)
-    monkeypatch.setattr("iterant.solving.accelerate", lambda net, *_, **__: net)
+    monkeypatch.setattr("iterant.solving.solver.accelerate", lambda net, *_, **__: net)
     plain = iterant.solve(net, inputs, max_steps=400, rule=halting)
     assert torch.equal(quick.prediction, plain.prediction)
     assert torch.equal(quick.settled, plain.settled)
@@ -88,11 +88,11 @@ def test_cells_at_rest_are_not_computed_again() -> None:
     fast = SparseRule(net)
     with torch.no_grad():
         half = last(think(fast, inputs, steps=400))
-        computed = fast.computed
+        updates = fast.updates_per_cell
         last(think(fast, inputs, steps=400, state=half.state))
-        assert fast.moved is not None
-        assert not fast.moved.any()
-        assert fast.computed == computed < 100 * int(net.view(inputs)[1].sum())
+        assert fast.last_change is not None
+        assert not fast.last_change.any()
+        assert fast.updates_per_cell == updates < 100
         rest = last(think(net, inputs, steps=400))
         again = net.step(rest.features, net.read(inputs), 400)
     assert float((again - rest.features).abs().max()) < 1e-14
@@ -146,8 +146,8 @@ def test_nan_counts_as_changed(changes: dict[str, Any]) -> None:
             weight.fill_(torch.nan)
         fast = SparseRule(net)
         last(think(fast, inputs, steps=5))
-    assert fast.moved is not None
-    assert fast.moved.isnan().all()
+    assert fast.last_change is not None
+    assert fast.last_change.isnan().all()
     assert not iterant.solve(net, inputs, max_steps=20).settled.any()
 
 

@@ -14,13 +14,13 @@ import torch
 from torch import Tensor, nn
 
 from iterant.nets import build
-from iterant.nets.fast import trainable_form
+from iterant.nets.fast import fuse_for_training
 from iterant.nets.fast.deep_thinking import Fused
 from iterant.nets.fast.strings import (
     FusedStrings,
     Rows,
+    fuse_strings,
     kernel_gradients,
-    strings_form,
 )
 
 needs_hopper = pytest.mark.skipif(
@@ -70,7 +70,7 @@ def test_convolutions_of_rows_are_convolutions_of_strings(
     wanted = wanted + added if "added" in case else wanted
     wanted = wanted.relu() if "relu" in case else wanted
     wanted = torch.where(sign > 0, wanted, 0) if "sign" in case else wanted
-    rows = Rows.of(x)
+    rows = Rows.from_strings(x)
 
     def there(values: Tensor) -> Tensor:
         return values.to("cuda", torch.float16) if on_gpu else values
@@ -169,14 +169,14 @@ def test_without_gradients_a_segment_returns_the_last_features(kind: str) -> Non
 
 def test_which_networks_have_this_form(monkeypatch: pytest.MonkeyPatch) -> None:
     def has_form(kind: str = "deep-thinking", **changes: object) -> bool:
-        return strings_form(network(kind, **changes)) is not None
+        return fuse_strings(network(kind, **changes)) is not None
 
-    assert type(trainable_form(network(width=128))) is Fused
+    assert type(fuse_for_training(network(width=128))) is Fused
     for kind in ("deep-thinking", "feed-forward"):
-        assert trainable_form(network(kind, group_norm=True)) is None
+        assert fuse_for_training(network(kind, group_norm=True)) is None
         subclass = network(kind)
         subclass.__class__ = type("Other", (type(subclass),), {})  # may compute something else
-        assert trainable_form(subclass) is None
+        assert fuse_for_training(subclass) is None
     assert not has_form(width=128), "a CPU has no kernels"
     monkeypatch.setattr("iterant.nets.fast.strings.has_kernels", lambda tensor: True)
     assert has_form(width=128)
@@ -196,7 +196,7 @@ def test_on_the_gpu_gradients_are_those_of_float32(
 ) -> None:
     net, x = network(width=160, channels=1, **changes), random(8, 1, 32).sign()
     half = copy.deepcopy(net).to("cuda", dtype)
-    fast = trainable_form(half)
+    fast = fuse_for_training(half)
     assert isinstance(fast, FusedStrings)
     wanted, got = results_of(net, None, x, 3), results_of(half, fast, x.to("cuda", dtype), 3)
     assert got.keys() == wanted.keys()

@@ -38,7 +38,7 @@ def marked(batch: Batch, text: str) -> torch.Tensor:
 def test_answers_of_the_sample_are_legal() -> None:
     batch = TASK.sample(1000, size=(0, 4000))
     # The board alone does not show castling and en passant rights: a few answers are not legal.
-    legal = [bool(TASK.verdict(batch, row, batch.targets).keeps) for row in range(1000)]
+    legal = [bool(TASK.verdict(batch, row, batch.targets).legal) for row in range(1000)]
     assert sum(legal) > 990
     assert 300 < batch.extras["black"].sum() < 700, "both colours move"
     assert (batch.extras["promotion"] > 0).any(), "promotions are among them"
@@ -131,8 +131,8 @@ def test_verdict(fen: str, text: str, words: str) -> None:
     batch = TASK.encode(fen)
     verdict = TASK.verdict(batch, 0, marked(batch, text))
     assert verdict.words == words
-    assert verdict.keeps is ("not legal" not in words)
-    assert TASK.tell(batch, 0, marked(batch, text)) == text
+    assert verdict.legal is ("not legal" not in words)
+    assert TASK.answer_text(batch, 0, marked(batch, text)) == text
     (problem,) = gather(TASK, fen).problems
     assert problem.notes == (() if fen.endswith("1") else (ASSUMED.strip("()"),))
 
@@ -144,7 +144,7 @@ def test_squares_that_are_no_move(side: str, squares: str) -> None:
     batch = TASK.encode(f"4k2r/8/8/8/8/8/8/R3K3 {side} - - 0 1")
     prediction = marked(batch, squares) if squares else torch.zeros(1, 8, 8).long()
     verdict = TASK.verdict(batch, 0, prediction)
-    assert verdict.keeps is False
+    assert verdict.legal is False
     assert verdict.words.startswith("no move: ")
 
 
@@ -153,7 +153,7 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     TASK.encode("k6R/7R/8/8/8/8/8/K7 b - - 0 1")  # checkmate, which needs the rules
     batch = TASK.encode("4k3/8/8/8/8/8/8/R3K3 w")
     verdict = TASK.verdict(batch, 0, marked(batch, "a1a2"))
-    assert verdict.keeps is None
+    assert verdict.legal is None
     assert "iterant[chess]" in verdict.words
     with pytest.raises(MissingExtra, match="moves"):
         TASK.encode("4k3/8/8/8/8/8/8/R3K3 w - - bm Ra8+;")
@@ -168,12 +168,12 @@ def test_restricting_takes_the_best_legal_move_and_keeps_a_legal_answer(side: st
         logits = torch.randn(1, 2, 8, 8, generator=generator, requires_grad=True)
         plain = TwoBest().predict(logits, batch.inputs)
         allowed, _ = TASK.restrict(batch, 0, logits[0])
-        assert TASK.verdict(batch, 0, allowed[None]).keeps
+        assert TASK.verdict(batch, 0, allowed[None]).legal
         codes = torch.tensor([origin | goal << 6 for origin, goal in legal_moves(position)])
         grids = targets(codes, torch.full_like(codes, position.black))
         sums = (grids * logits[0, 1].detach()).sum((1, 2))
         assert (allowed * logits[0, 1].detach()).sum() == pytest.approx(float(sums.max()))
-        if TASK.verdict(batch, 0, plain).keeps:
+        if TASK.verdict(batch, 0, plain).legal:
             kept += 1
             assert torch.equal(allowed, plain[0])
     assert kept > 1
@@ -204,7 +204,7 @@ def test_arrows_and_captions() -> None:
     batch = TASK.sample(12, seed=4)
     assert 0 < batch.extras["black"].sum() < 12
     for index in range(12):
-        uci = TASK.tell(batch, index, batch.targets)
+        uci = TASK.answer_text(batch, index, batch.targets)
         shown = TASK.describe(batch, index, batch.targets)
         assert [arrow.colour for arrow in shown.arrows] == [ANSWER, RIGHT]
         for arrow in shown.arrows:

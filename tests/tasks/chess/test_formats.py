@@ -68,7 +68,7 @@ def test_names_and_answers_of_a_suite(tmp_path: Path) -> None:
     assert torch.equal(first.targets, marked(first, "d1d8"))
     assert torch.equal(second.targets, marked(second, "d8d1")), "seen by black"
     assert not third.labelled
-    expected = [TASK.wanted(batch, 0) for batch in (first, second, third)]
+    expected = [TASK.expected(batch, 0) for batch in (first, second, third)]
     assert expected == ["Rd8", "Rd1+ or Ne1", ""]
     stream = io.BytesIO(lines[1].encode())
     assert gather(TASK, "-", stdin=stream).problems[0].name == "standard input (first)"
@@ -87,7 +87,7 @@ def test_several_best_moves_and_moves_to_avoid() -> None:
     about = Solution(problem, Film(1)).described()["about"]
     assert about == {"black": False, "fen": BOARD, "id": "x", "best": "Rd8 Rd7", "avoid": "Rd6"}
     batch = TASK.encode(f"{BLACK} am Rd1+;")
-    assert TASK.wanted(batch, 0) == "not Rd1+"
+    assert TASK.expected(batch, 0) == "not Rd1+"
     assert not is_accepted(TASK, batch, marked(batch, "d8a7")), "not legal"
 
 

@@ -159,10 +159,10 @@ def test_which_answers_are_paths(marked: list[str], connected: bool, words: str)
     valid = words.startswith("one way")
     assert (bool(misses.connected[0]), bool(misses.valid[0])) == (connected, valid)
     assert misses.wrong[0] == (prediction != batch.targets).sum()
-    assert verdict.keeps is valid
+    assert verdict.legal is valid
     assert verdict.words.endswith(words)
     count = int(cells.sum())
-    assert TASK.tell(batch, 0, prediction) == f"{count} squares: {verdict.words}"
+    assert TASK.answer_text(batch, 0, prediction) == f"{count} squares: {verdict.words}"
 
 
 def test_a_loose_pixel_is_no_valid_path() -> None:
@@ -174,5 +174,5 @@ def test_a_loose_pixel_is_no_valid_path() -> None:
     assert misses.connected.tolist() == [True] * 3
     assert misses.valid.tolist() == [True, False, True]
     verdict = TASK.verdict(batch, 1, loose)
-    assert (verdict.keeps, verdict.words.endswith("squares half marked")) == (False, True)
+    assert (verdict.legal, verdict.words.endswith("squares half marked")) == (False, True)
     assert [kind.name for kind in TASK.kinds(TASK.encode(LOOP))] == ["squares of way 0 to 9"]

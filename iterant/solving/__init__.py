@@ -1,0 +1,31 @@
+"""Iterate until each problem is done.
+
+    >>> answer = solve(net, batch.inputs, max_steps=1000)
+    >>> task.solved(answer.prediction, batch)
+
+solver.py    solve() for tensors, and the loop underneath
+problems.py  solutions() for problems, from files or sampled: answers in words, checked
+film.py      the answer after each iteration
+"""
+
+from iterant.solving.film import Film, Frame
+from iterant.solving.problems import Solution, Viewer, batches, default_max_steps, solutions
+from iterant.solving.solver import (
+    BUDGET,
+    LAST_LAYER,
+    MAX_STEPS,
+    Answer,
+    AnswerBuffer,
+    Iteration,
+    check_fits,
+    iterate_until_done,
+    solve,
+)
+
+iterate, budget_for = iterate_until_done, default_max_steps  # their names before 0.2
+
+__all__ = [
+    "BUDGET", "LAST_LAYER", "MAX_STEPS", "Answer", "AnswerBuffer", "Film", "Frame", "Iteration",
+    "Solution", "Viewer", "batches", "budget_for", "check_fits", "default_max_steps", "iterate",
+    "iterate_until_done", "solutions", "solve",
+]  # fmt: skip

@@ -1,0 +1,285 @@
+"""Solve problems from text, files or a task: the answer, its film, and whether it is right.
+
+    >>> [solution] = solutions(net, task, [Problem(batch[[0]])])
+    >>> solution.answer, solution.right, solution.settled
+
+`iterant.tasks.inputs.gather` reads problems, `iterant.tasks.protocol.sample_problems` samples them.
+
+Shapes: K classes, *S space.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from iterant import registry
+from iterant.errors import UsageError
+from iterant.formatting import counted
+from iterant.halting import SETTLED, Rule
+from iterant.nets.protocol import Net, like
+from iterant.solving.film import Film, Frame, frames_of
+from iterant.solving.solver import MAX_STEPS, Answer, Iteration, check_fits, solve
+from iterant.tasks.protocol import (
+    OptionalMethods,
+    Problem,
+    RulesCheck,
+    Task,
+    answer_text,
+    expected_text,
+    is_accepted,
+    offers,
+    slices,
+)
+
+_MAX_PROBLEMS, _MAX_POSITIONS = 64, 1 << 18
+"""Largest number of problems, and of positions of all of them, in a batch"""
+_MAX_TEXT_POSITIONS = 1 << 17
+"""Answers of a film are also written as text if they have at most this many positions in all"""
+
+Viewer = Callable[[Problem, Frame, Film], None]
+"""Called with every iteration of the problem being solved."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The answer to one problem, and how it was found."""
+
+    problem: Problem
+    film: Film
+    prediction: Tensor | None = None
+    """(1, *S) int64; None where the problem has no solution"""
+    steps: int = 0
+    """Iterations taken"""
+    stopped_by: str = ""
+    """Why it stopped, as in `Answer.stopped_by`: "settled", "stable answer", "budget" …"""
+    answered_at: int = 0
+    """The iteration that the answer is from"""
+    seconds: float = 0.0
+    """Time of the iterations; that of a batch is divided equally among its problems"""
+    right: bool | None = None
+    """Whether the answer is right; None if the true answer is not known"""
+    min_confidence: float = 0.0
+    """The probability of the predicted class at the least confident position"""
+    answer: str = ""
+    """The prediction as text, if the task can write it: bits, a move"""
+    expected: str = ""
+    """The expected answer as text, if the problem came with one"""
+    verdict: RulesCheck = field(default_factory=RulesCheck)
+    """Whether it keeps the rules of the task"""
+    allowed: Tensor | None = None
+    """(1, *S): the best answer that the rules allow, with ``restrict``"""
+    allowed_answer: str = ""
+    allowed_right: bool | None = None
+    """Whether ``allowed`` is right; it is not the network's own answer"""
+    history: tuple[tuple[Frame, str], ...] = ()
+    """Every change of the answer in the film, with its text (empty for large problems)"""
+    task: Task | None = field(default=None, repr=False, compare=False)
+    """Draws the film"""
+    sure = property(attrgetter("min_confidence"))  # its name before 0.2
+    wanted = property(attrgetter("expected"))  # likewise
+
+    def _repr_html_(self) -> str | None:
+        """The iterations as an animation, which a notebook plays."""
+        if self.task is None:
+            return None
+        image: bytes = registry.find("picture", "film")(self)
+        source = f"data:image/gif;base64,{base64.b64encode(image).decode()}"
+        return f'<img src="{source}" alt="{html.escape(repr(self))}">'
+
+    @property
+    def settled(self) -> bool:
+        """Whether the state is at rest, or in a cycle that keeps its answer."""
+        return self.stopped_by == SETTLED
+
+    def __repr__(self) -> str:
+        """The outcome in one line."""
+        name = self.problem.name or "problem"
+        if self.prediction is None:
+            return f"Solution({name}: {self.problem.unsolvable}; not tried)"
+        ended = "settled" if self.settled else f"not settled, stopped by {self.stopped_by}"
+        right = {True: "right", False: "wrong", None: "not judged"}[self.right]
+        after = counted(self.steps, "iteration")
+        return f"Solution({name}: {self.answer or 'no answer'}; {ended} after {after}; {right})"
+
+    def described(self) -> dict[str, Any]:
+        """A dict for JSON; grids are rows of digits, with spaces between if a class is above 9."""
+        batch = self.problem.batch
+        extras = {
+            name: values[0].item() for name, values in batch.extras.items() if values.ndim == 1
+        }
+        result = {
+            "problem": self.problem.name,
+            "about": {k: v for k, v in extras.items() if isinstance(v, str | int | float)},
+            "notes": list(self.problem.notes),
+            "unsolvable": self.problem.unsolvable or None,
+            "answer": self.answer or None,
+            "prediction": _digits(self.prediction),
+            "truth": _digits(batch.targets) if batch.labelled else None,
+            "right": self.right,
+            "settled": self.settled,
+            "stopped_by": self.stopped_by or None,
+            "iterations": self.steps,
+            "answered_at": self.answered_at,
+            "seconds": round(self.seconds, 4),
+            "sure": round(self.min_confidence, 6),
+            "keeps_rules": self.verdict.legal,
+            "verdict": self.verdict.words or None,
+            "changes": [
+                {
+                    "iteration": frame.step,
+                    "sure": round(frame.min_confidence, 6),
+                    "answer": text or None,
+                }
+                for frame, text in self.history
+            ],
+        }
+        if self.allowed is not None:
+            result["allowed"] = _digits(self.allowed)
+            result["allowed_answer"] = self.allowed_answer
+            result["allowed_right"] = self.allowed_right
+        return result
+
+
+def _digits(grid: Tensor | None) -> list[str] | None:
+    """Rows of a (1, *S) grid of classes as text."""
+    if grid is None:
+        return None
+    rows, between = grid[0] if grid.dim() == 3 else grid, " " if int(grid.max()) > 9 else ""
+    return [between.join(map(str, row)) for row in rows.tolist()]
+
+
+def solutions(
+    net: Net,
+    task: Task,
+    problems: Sequence[Problem],
+    *,
+    max_steps: int | None = None,
+    rule: Rule | None = None,
+    restrict: bool = False,
+    viewer: Viewer | None = None,
+) -> Iterator[Solution]:
+    """Solve every problem; yields the solutions in order.
+
+        >>> [solution] = solutions(net, task, [Problem(batch[[0]])])
+        >>> solution.settled, solution.right
+        (True, True)
+
+    Small problems of one shape are solved in one batch, unless there is a viewer.
+    ``max_steps=None`` allows 1,000 iterations and one for each cell of the problem; the default
+    rule stops when the state is at rest (`Resting`). ``restrict`` also finds the best answer that
+    the rules of the task allow.
+    """
+    check_fits(net, task)
+    if restrict and not offers(task, "restrict"):
+        raise UsageError(
+            f"the rules of {task.spec.title} do not restrict answers; leave that option out"
+        )
+    # A viewer shows one problem at a time: with 0 positions, every batch holds one.
+    for group in batches(problems, 0 if viewer is not None else _MAX_POSITIONS):
+        if group[0].unsolvable:
+            yield from (Solution(problem, Film(1), task=task) for problem in group)
+            continue
+        budget = default_max_steps(task, group[0]) if max_steps is None else max_steps
+        inputs = like(net, torch.cat([problem.batch.inputs for problem in group]))
+        films, start = _Films(group, restrict, viewer), time.perf_counter()
+        answer = solve(net, inputs, max_steps=budget, rule=rule, callback=films)
+        seconds = (time.perf_counter() - start - films.seconds) / len(group)
+        for row, problem in enumerate(group):
+            yield _solution(task, problem, answer, row, films, seconds)
+
+
+def default_max_steps(task: Task, problem: Problem) -> int:
+    """Default iterations: information moves at least one cell per iteration."""
+    cells: int = problem.batch.targets[0].numel() // task.spec.square**task.spec.dims
+    return MAX_STEPS + cells
+
+
+def batches(
+    problems: Sequence[Problem], max_positions: int = _MAX_POSITIONS
+) -> Iterator[list[Problem]]:
+    """Consecutive problems of one shape, in batches; unsolvable problems separately."""
+
+    def key(problem: Problem) -> tuple[str, torch.Size]:
+        return problem.unsolvable, problem.batch.inputs.shape
+
+    for _, same_key in groupby(problems, key):
+        group = list(same_key)
+        most = min(_MAX_PROBLEMS, max(1, max_positions // group[0].batch.targets[0].numel()))
+        yield from (group[part] for part in slices(len(group), most))
+
+
+class _Films:
+    """A callback of `solve` that films every problem of a batch."""
+
+    copies = True
+
+    def __init__(self, problems: list[Problem], restrict: bool, viewer: Viewer | None) -> None:
+        self.problems, self.restrict, self.viewer = problems, restrict, viewer
+        self.films = [Film(problem.batch.targets[0].numel()) for problem in problems]
+        self.logits: dict[int, Tensor] = {}
+        """(K, *S): the last logits of each problem, with ``restrict``"""
+        self.seconds = 0.0
+        """Time spent in this callback, which is not counted as iterating"""
+
+    def __call__(self, iteration: Iteration) -> None:
+        start = time.perf_counter()
+        thought, rows = iteration.thought, iteration.rows.tolist()
+        leaving = iteration.leaving.tolist()
+        if any(leaving) or any(self.films[row].due(thought.step) for row in rows):
+            for row, frame, last in zip(rows, frames_of(thought), leaving, strict=True):
+                self.films[row].put(frame, last=last)
+        if self.restrict and any(leaving):
+            self.logits.update(zip(rows, thought.logits, strict=True))
+        if self.viewer is not None:
+            film = self.films[rows[0]]
+            self.viewer(self.problems[rows[0]], film.at(thought.step), film)
+        self.seconds += time.perf_counter() - start
+
+
+def _solution(
+    task: Task, problem: Problem, answer: Answer, row: int, films: _Films, seconds: float
+) -> Solution:
+    batch, prediction = problem.batch, answer.prediction[row : row + 1].cpu()
+    film, answered_at = films.films[row], int(answer.answered_at[row])
+    changes = film.changes()
+    texts = [""] * len(changes)
+    if len(changes) * batch.targets[0].numel() <= _MAX_TEXT_POSITIONS:
+        grids = [torch.from_numpy(frame.prediction)[None].long() for frame in changes]
+        texts = [answer_text(task, batch, grid) for grid in grids]
+    allowed: dict[str, Any] = {}
+    if films.restrict:
+        grid, assumption = cast("OptionalMethods", task).restrict(batch, 0, films.logits[row])
+        if assumption not in ("", *problem.notes):
+            problem = replace(problem, notes=(*problem.notes, assumption))
+        allowed = {
+            "allowed": grid[None],
+            "allowed_answer": answer_text(task, batch, grid[None]),
+            "allowed_right": is_accepted(task, batch, grid[None]),
+        }
+    return Solution(
+        problem=problem,
+        film=film,
+        prediction=prediction,
+        steps=int(answer.steps[row]),
+        stopped_by=answer.stopped_by[row],
+        answered_at=answered_at,
+        seconds=seconds,
+        right=is_accepted(task, batch, prediction),
+        min_confidence=film.at(answered_at).min_confidence,
+        answer=answer_text(task, batch, prediction),
+        expected=expected_text(task, batch),
+        verdict=task.verdict(batch, 0, prediction) if offers(task, "verdict") else RulesCheck(),
+        history=tuple(zip(changes, texts, strict=True)),
+        task=task,
+        **allowed,
+    )
