@@ -9,8 +9,10 @@ A cell holds a few distances and a few marks. In one iteration
 - a **pointer** attends to one neighbour or to the cell itself: the one with the highest learned
   score of the differences of all distances, plus a learned bias for each direction, which breaks
   ties;
-- a **mark** is 1 at its sources, and moves to where the cell's pointer points. The head reads the
-  marks.
+- a **mark** is 1 at its sources, and moves to where the cell's pointer points.
+
+The head reads a weighted mean of the marks, with weights by a softmax: where they disagree, the
+pointer with more than half of the weight decides, so the others need not be unlearned.
 
 The sources of a distance or a mark are the cells of a problem whose input has the highest learned
 score.
@@ -23,7 +25,7 @@ to the end; nothing here says so.
 
 A new network is symmetric: distances and pointers come in pairs that differ by opposite sources
 only. So paths from the start to the end and paths from the end to the start are learned at the same
-pace. They differ in few small mazes, by how ties are broken, and the head learns which are right.
+pace. They differ only by how ties are broken, and the head learns which are right.
 
 A distance grows by a fixed amount per cell, and one that exceeds the number of open cells is
 dropped. So distances have one fixed point on any problem, with loops or without, and come to it
@@ -51,7 +53,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from iterant.errors import NetError
-from iterant.nets.local_rule import CONV, in_cells, in_pixels, neighbours_of_cells
+from iterant.nets.local_rule import CONV, bias_of, in_cells, in_pixels, neighbours_of_cells
 from iterant.nets.protocol import check_sizes, readout
 
 UNIT = 2.0**-10
@@ -72,9 +74,9 @@ class MaxPlusConfig:
 
     dims: int
     channels: int
-    width: int = 8
+    width: int = 4
     """Distances"""
-    hidden: int = 8
+    hidden: int = 4
     """Pointers, and so marks"""
     stem: int = 1
     """Pixels per side of a cell; 2 for images whose cells are 2×2 with half a cell of border"""
@@ -114,10 +116,11 @@ class MaxPlus(nn.Module):
         self.attention = nn.Parameter(torch.cat([attention, attention.roll(pairs, dims=1)]))
         direction = 0.3 * torch.randn(pointer_pairs, 2 * config.dims + 1)
         self.direction = nn.Parameter(direction.repeat(2, 1))
-        self.head = CONV[config.dims](config.hidden, config.classes, 1)
-        with torch.no_grad():
-            self.head.weight[1].fill_(1.0)
-            self.head.weight[0].fill_(-1.0)
+        self.choice = nn.Parameter(torch.zeros(config.hidden))
+        self.head = CONV[config.dims](1, config.classes, 1)
+        with torch.no_grad():  # class 1 where the mean of the marks exceeds 1/2
+            self.head.weight.fill_(-2.0)[1] = 2.0
+            bias_of(self.head).fill_(1.0)[1] = -1.0
 
     @property
     def growth(self) -> Tensor:
@@ -133,18 +136,26 @@ class MaxPlus(nn.Module):
         is_open = (cells > 0).any(dim=1, keepdim=True)
         weights = torch.cat([self.source, self.mark])
         scores = torch.einsum("wc,bc...->bw...", weights, cells).masked_fill(~is_open, -torch.inf)
+        values, marks = self._sources(scores, is_open)
+        limit = is_open.flatten(1).sum(dim=1).view(-1, *[1] * (cells.dim() - 1)) * is_open
+        return torch.cat([values, marks, limit.to(cells.dtype)], dim=1)
+
+    def _sources(self, scores: Tensor, is_open: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, W, *Q), (B, P, *Q): minus the distances of sources, and marks, 1 at sources.
+
+        The sources are the open cells with the highest score, (B, W + P, *Q), of the problem.
+        """
         flat = scores.flatten(2)
         is_source = (flat == flat.amax(dim=2, keepdim=True)) & is_open.flatten(2)
-        signals = is_source.to(cells.dtype)
-        values, marks = _FAR * (signals[:, : len(self.source)] - 1), signals[:, len(self.source) :]
+        chosen = is_source.to(scores.dtype)
+        values, marks = _FAR * (chosen[:, : len(self.source)] - 1), chosen[:, len(self.source) :]
         if torch.is_grad_enabled():  # straight-through: the gradient of a softmax over cells
             probability = torch.softmax(flat, dim=2)
             slope = probability - probability.detach()
             values = values + _SOURCE_GRADIENT * slope[:, : len(self.source)]
             marks = marks + slope[:, len(self.source) :]
-        limit = is_open.flatten(1).sum(dim=1).view(-1, *[1] * (cells.dim() - 1)) * is_open
-        signals = torch.cat([values, marks], dim=1).view_as(scores)
-        return torch.cat([signals, limit.to(cells.dtype)], dim=1)
+        space = scores.shape[2:]
+        return values.view(*values.shape[:2], *space), marks.view(*marks.shape[:2], *space)
 
     def start(self, inputs: Tensor) -> Tensor:
         """No cell has been reached, nothing is marked: (B, W + P + D * P, *Q)."""
@@ -167,7 +178,7 @@ class MaxPlus(nn.Module):
         sent = features[:, distances + pointers :].clamp(min=0.0, max=1.0) * is_open
         around = neighbours_of_cells(values, outside=-_FAR)
         growth = self.growth.view(-1, *[1] * self.config.dims)
-        new_values = torch.maximum(emitted, torch.stack(around).amax(dim=0) - growth)
+        new_values = torch.maximum(emitted, self._gather(around) - growth)
         is_near = is_open & (new_values >= -limit * growth)
         # The neighbour on a side sends through its opposite side.
         received = [
@@ -181,6 +192,10 @@ class MaxPlus(nn.Module):
             [(-new_values * UNIT).where(is_near, UNREACHED), new_marks, new_sent], dim=1
         )
 
+    def _gather(self, around: list[Tensor]) -> Tensor:
+        """(B, W, *Q): what a cell takes from the values of its neighbours, before they lose any."""
+        return torch.stack(around).amax(dim=0)
+
     def _attend(self, values: Tensor, around: list[Tensor], is_open: Tensor) -> Tensor:
         """(D, B, P, *Q): 1 at the side that a pointer points to; 0 at all if at the cell itself."""
         # Differences of neighbours are exact at any distance from the source.
@@ -189,10 +204,13 @@ class MaxPlus(nn.Module):
         bias = self.direction.T.view(-1, 1, len(self.attention), *[1] * self.config.dims)
         open_around = torch.stack(neighbours_of_cells(is_open.to(values.dtype))) > 0
         scores = (scores + bias[:-1]).where(open_around, -torch.inf)  # (D, B, P, *Q)
-        shares = torch.stack(choose_sides(scores.detach().unbind(), bias[-1].detach()))
+        return self._shares(scores, bias[-1].expand_as(scores[0]))
+
+    def _shares(self, scores: Tensor, own: Tensor) -> Tensor:
+        """(D, B, P, *Q): 1 at the side with the highest score; ``own`` is that of the cell."""
+        shares = torch.stack(choose_sides(scores.detach().unbind(), own.detach()))
         if torch.is_grad_enabled():  # straight-through: the gradient of a softmax over sides
-            own = bias[-1].expand_as(scores[0])[None]
-            probability = torch.softmax(torch.cat([scores, own]), dim=0)[:-1]
+            probability = torch.softmax(torch.cat([scores, own[None]]), dim=0)[:-1]
             shares = shares + probability - probability.detach()
         return shares
 
@@ -200,7 +218,8 @@ class MaxPlus(nn.Module):
         """Logits (B, K, *S), from the marks."""
         distances, pointers = self.config.width, self.config.hidden
         marks = features[:, distances : distances + pointers]
-        return in_pixels(self.head(marks), self.config.stem)
+        mean = torch.einsum("p,bp...->b...", torch.softmax(self.choice, dim=0), marks)
+        return in_pixels(self.head(mean.unsqueeze(1)), self.config.stem)
 
 
 def distance_values(stored: Tensor) -> Tensor:

@@ -34,7 +34,7 @@ def solver() -> MaxPlus:
         # Up, down, left, right, the cell itself: among equals down, left, right, up.
         net.direction.copy_(torch.tensor([0.0, 3.0, 2.0, 1.0, 0.0]))
         net.mark.copy_(torch.tensor([-1.0, 1.0, -1.0]))  # the start is green
-        net.head.weight[:, :, 0, 0] = torch.tensor([[-1.0, -1.0], [1.0, 1.0]])
+        net.head.weight[:, 0, 0, 0] = torch.tensor([-1.0, 1.0])
         bias_of(net.head).copy_(torch.tensor([0.5, -0.5]))
     return net
 
@@ -62,7 +62,8 @@ def test_distances_are_those_from_the_source() -> None:
 def test_distances_are_the_same_from_any_state(seed: int, kind: str) -> None:
     """With random weights, also in cells that no source can reach."""
     batch = iterant.task("mazes", problems=kind).sample(4, size=9, seed=seed)
-    net, distances = network(seed), slice(0, 8)
+    net = network(seed)
+    distances = slice(0, net.config.width)
     noise = After(5, features=lambda x: torch.randn(x.shape, generator=torch.Generator()))
     undisturbed = last(think(net, batch.inputs, steps=120)).features
     disturbed = last(think(net, batch.inputs, steps=120, intervene=noise)).features
