@@ -198,7 +198,7 @@ def measure_mazes(
                     f"{figures['problems']} in {figures['seconds']:.1f} s")  # fmt: skip
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=16)
 def _network(network: str, device: str) -> Net:
     return load(network, device)
 
