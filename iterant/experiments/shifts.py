@@ -1,6 +1,7 @@
 """Test networks on mazes unlike those of training: Knutson et al.'s grid, and Maze-Hard.
 
-    >>> measure_mazes(["mazes", "runs/m-s0"], GRID, "results/runs/shifts.jsonl", processes=2)
+    >>> measure_mazes(["mazes", "runs/m-s0"], GRID, "results/runs/mazes.jsonl", processes=2)
+    >>> measure_mazes(["mazes"], maze_hard("data/train"), "results/runs/mazes.jsonl")
 
 The grid is size × loops (p) × where the start is, as in "On Logical Extrapolation for Mazes with
 Recurrent and Implicit Networks" (arXiv 2410.03020): n = 9, 19 … 99, p = 0, 0.1 … 0.9, 0.99. A
@@ -21,10 +22,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from iterant import registry
-from iterant.experiments.records import read_records
+from iterant.experiments.records import ANY, read_records
 from iterant.formatting import seconds
 from iterant.halting import ExactRest
 from iterant.io import read_json, read_lines
@@ -34,6 +36,7 @@ from iterant.nets import parameter_count
 from iterant.nets.protocol import Net, depth_of, like
 from iterant.runner.worker import Say
 from iterant.solving import solve
+from iterant.tasks.mazes.grid import descend, distances, from_image, shortest_paths, whole_cells
 from iterant.tasks.protocol import Batch, Task, slices, with_problems
 from iterant.zoo.loading import folder_of, load
 
@@ -42,8 +45,8 @@ LOOPS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99)
 STARTS = ("dead-end", "any")
 LONGER = 4
 """Answers are compared with those after this many times the iterations."""
-ANY = "any shortest path"
-"""The key of mazes whose answer is a shortest path, whichever, by iterations."""
+HARD, UNIQUE = "maze-hard", "start=any,path=100-140"
+"""The kinds of Maze-Hard (size 30, read from its files) and of Maze-Unique (size 29)."""
 
 _SEED = 7
 """The seed of the mazes; training problems have another."""
@@ -57,7 +60,7 @@ class MazeTest:
 
     size: int
     kind: str
-    """As for the flag ``--problems``: ``start=any,p=0.1``; or the name of a set of mazes"""
+    """As for the flag ``--problems``: ``start=any,p=0.1``; or a name, with ``data``"""
     count: int = 100
     steps: int = 0
     """Iterations; 0: as many as there are cells, and at least 1,000"""
@@ -79,9 +82,9 @@ class MazeTest:
         """The key in records."""
         return f"{self.name}:{self.count}:{self.iterations}"
 
-    def sample(self) -> tuple[Task, Batch]:
+    def sample(self) -> tuple[Any, Batch]:
         """The task and its mazes."""
-        task = registry.task("mazes", data=self.data)
+        task: Task = registry.task("mazes", data=self.data)
         task = task if self.data else with_problems(task, self.kind)
         return task, task.sample(self.count, size=self.size, seed=_SEED)
 
@@ -96,6 +99,11 @@ def grid(counts: dict[int, int] | int = 100, steps: int = 0) -> tuple[MazeTest, 
 
 
 GRID = grid()
+
+
+def maze_hard(data: PathLike, count: int = 1000) -> tuple[MazeTest, ...]:
+    """Mazes of Maze-Hard, from a folder of its files, and of Maze-Unique's kind."""
+    return MazeTest(30, HARD, count, data=str(data)), MazeTest(29, UNIQUE, count)
 
 
 @torch.no_grad()
@@ -127,7 +135,8 @@ def measure_test(net: Net, test: MazeTest) -> dict[str, Any]:
         for steps, prediction in ((few, before), (many, after)):
             solved[steps] += int(task.solved(prediction, part).sum())
             any_solved[steps] += int(task.any_right(prediction, part).sum())
-    return {
+    figures = {"labels": audit(batch)} if test.data else {}
+    return figures | {
         "problems": len(batch),
         "solved": {str(steps): count for steps, count in solved.items()},
         ANY: {str(steps): count for steps, count in any_solved.items()},
@@ -136,6 +145,19 @@ def measure_test(net: Net, test: MazeTest) -> dict[str, Any]:
         "most iterations": last,
         "test seed": _SEED,
         "seconds": round(time.monotonic() - start, 2),
+    }
+
+
+def audit(batch: Batch) -> dict[str, Any]:
+    """How the targets of mazes with several shortest paths were chosen, and how many there are."""
+    mazes, targets = from_image(batch.inputs), whole_cells(batch.targets.numpy())
+    steps = distances(mazes)
+    paths = shortest_paths(mazes, steps)
+    same = (descend(mazes, steps) == targets).all(axis=(1, 2))
+    return {
+        "first of down, left, right, up": int(same.sum()),
+        "one shortest path": int((paths == 1).sum()),
+        "median shortest paths": float(np.median(paths)),
     }
 
 
