@@ -32,6 +32,7 @@ from typing import Any
 
 from iterant.errors import RunError
 from iterant.experiments.models import MODELS
+from iterant.experiments.shifts import ANY
 from iterant.io import append_line, is_torn, read_json, read_lines, write_json
 from iterant.io.files import PathLike, make_folder, quoted, to_json
 from iterant.io.results import check_result, make_result
@@ -45,9 +46,6 @@ SHIPPED = Path(__file__).with_name("recorded")
 
 CONFIDENT = "solved by the most confident"
 """The key of a curve with the most confident iteration as the exit rule."""
-
-ANY = "any shortest path"
-"""The key of mazes whose answer is a shortest path, whichever, by iterations."""
 
 CONVERGED = 0.99
 """Training accuracy from which the paper counts a network as converged."""

@@ -7,7 +7,9 @@ The grid is size × loops (p) × where the start is, as in "On Logical Extrapola
 Recurrent and Implicit Networks" (arXiv 2410.03020): n = 9, 19 … 99, p = 0, 0.1 … 0.9, 0.99. A
 network is a shipped name, a run or a folder of weights. Every cell of the grid is a test in the
 record of its network (`iterant.experiments.records`), by SIZE KIND:PROBLEMS:ITERATIONS. The file is
-written after every cell, and cells that it has are not computed again.
+written after every cell, and cells that it has are not computed again. This module needs neither
+rich nor cyclopts: it also runs from a copy of the repository where only torch, numpy and
+safetensors are installed.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from __future__ import annotations
 import multiprocessing
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from functools import lru_cache
@@ -26,7 +28,6 @@ import numpy as np
 import torch
 
 from iterant import registry
-from iterant.experiments.records import ANY, read_records
 from iterant.formatting import seconds
 from iterant.halting import ExactRest
 from iterant.io import read_json, read_lines
@@ -34,7 +35,6 @@ from iterant.io.files import PathLike, make_folder, write_lines
 from iterant.io.results import make_result
 from iterant.nets import parameter_count
 from iterant.nets.protocol import Net, depth_of, like
-from iterant.runner.worker import Say
 from iterant.solving import solve
 from iterant.tasks.mazes.grid import descend, distances, from_image, shortest_paths, whole_cells
 from iterant.tasks.protocol import Batch, Task, slices, with_problems
@@ -45,6 +45,8 @@ LOOPS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99)
 STARTS = ("dead-end", "any")
 LONGER = 4
 """Answers are compared with those after this many times the iterations."""
+ANY = "any shortest path"
+"""The key of mazes whose answer is a shortest path, whichever, by iterations."""
 HARD, UNIQUE = "maze-hard", "start=any,path=100-140"
 """The kinds of Maze-Hard (size 30, read from its files) and of Maze-Unique (size 29)."""
 
@@ -170,7 +172,7 @@ def measure_mazes(
     processes: int = 1,
     budget: str | float | None = None,
     device: str = "cpu",
-    say: Say = print,
+    say: Callable[[str], None] = print,
 ) -> int:
     """Test these networks, write their records to a ``.jsonl`` file; return the tests left to do.
 
@@ -182,8 +184,8 @@ def measure_mazes(
     make_folder(path.parent)
     limit = float("inf") if budget is None else seconds(budget)
     old = read_lines(path) if path.exists() else []
-    known = {(one.model, one.seed, key) for one in read_records(path).all
-             for key in one.figures["tests"]}  # fmt: skip
+    known = {(line["figures"]["model"], line["seed"], key) for line in old
+             for key in line["figures"]["tests"]}  # fmt: skip
     about = {str(network): _about(network, model) for network in networks}
     jobs = [
         (network, test) for test in tests for network, one in about.items()
