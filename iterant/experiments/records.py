@@ -14,7 +14,8 @@ A record is a result (see `iterant.io.results`) of one network. Its figures are
     training      accuracies, recipe, history. Records without it are later tests of a network;
                   they count in rows without curves, not as runs
     tests         by size, "solved" after every iteration: a list. Or, by SIZE:PROBLEMS:ITERATIONS,
-                  "solved" after a few numbers of iterations: {"2000": 97, "4000": 98}
+                  "solved" after a few numbers of iterations: {"2000": 97, "4000": 98}. Of other
+                  kinds of mazes by "SIZE KIND:PROBLEMS:ITERATIONS" (`iterant.experiments.shifts`)
     studies       interventions and convergence, by name
 
 A ``.jsonl`` file has one record a line, a ``.json`` file is one record. Two records of the same
@@ -31,6 +32,7 @@ from typing import Any
 
 from iterant.errors import RunError
 from iterant.experiments.models import MODELS
+from iterant.experiments.shifts import ANY
 from iterant.io import append_line, is_torn, read_json, read_lines, write_json
 from iterant.io.files import PathLike, make_folder, quoted, to_json
 from iterant.io.results import check_result, make_result
@@ -251,6 +253,8 @@ def check_figures(figures: Mapping[str, Any]) -> None:
             solved = [solved[steps] for steps in sorted(solved, key=int)]
         _check_counts(f"test {name}", solved, test["problems"])
         _check_counts(f"test {name}", test.get(CONFIDENT, [0]), test["problems"])
+        if ANY in test:
+            _check_counts(f"test {name}", [*test[ANY].values()], test["problems"])
     for name, study in figures["studies"].items():
         if "right" in study:
             _check_counts(f"study {name}", study["right"], study["samples"])

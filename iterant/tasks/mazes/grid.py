@@ -146,3 +146,18 @@ def descend(cells: Cells, steps: NDArray[np.int32]) -> Mask:
         first = (flat[options] == nearer).argmax(axis=0)
         position = options[first, np.arange(len(position))]
     return on_path.reshape(count, height + 2, stride)[:, 1:-1, 1:]
+
+
+def shortest_paths(cells: Cells, steps: NDArray[np.int32]) -> NDArray[np.float64]:
+    """(N,): how many shortest paths lead from the start to the end; ``steps``: `distances`."""
+    count, height, width = cells.shape
+    stride = width + 1
+    flat = np.pad(steps, ((0, 0), (1, 1), (1, 0)), constant_values=-1).reshape(-1)
+    paths = (flat == 0).astype(np.float64)
+    for distance in range(1, int(steps.max(initial=0)) + 1):
+        here = np.flatnonzero(flat == distance)
+        around = here + np.array([[stride], [-1], [1], [-stride]])
+        paths[here] = np.where(flat[around] == distance - 1, paths[around], 0).sum(axis=0)
+    by_cell = paths.reshape(count, height + 2, stride)[:, 1:-1, 1:]
+    totals: NDArray[np.float64] = np.where(cells == START, by_cell, 0).sum(axis=(1, 2))
+    return totals
