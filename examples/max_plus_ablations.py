@@ -9,6 +9,8 @@ The sweep file results/recipes/ablation-max-plus.toml trains all of them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 
@@ -16,12 +18,18 @@ from iterant.nets.local_rule import CONV, in_pixels
 from iterant.nets.max_plus import MaxPlus, MaxPlusConfig
 
 
+@dataclass(frozen=True)
+class MazeConfig(MaxPlusConfig):
+    """The configuration for images of mazes."""
+
+    stem: int = 2
+    readout: str = "argmax-open"
+
+
 class Whole(MaxPlus):
     """Nothing changed: the network of the recipe."""
 
-    def __init__(self, dims: int, channels: int) -> None:
-        config = MaxPlusConfig(dims, channels, stem=2, readout="argmax-open")
-        super().__init__(config)
+    Config = MazeConfig
 
 
 class SumOfNeighbours(Whole):
@@ -51,9 +59,9 @@ class SourcesByThreshold(Whole):
 class FreeHead(Whole):
     """A linear head on all marks, instead of a weighted mean."""
 
-    def __init__(self, dims: int, channels: int) -> None:
-        super().__init__(dims, channels)
-        self.head = CONV[dims](self.config.hidden, self.config.classes, 1)
+    def __init__(self, config: MazeConfig) -> None:
+        super().__init__(config)
+        self.head = CONV[config.dims](config.hidden, config.classes, 1)
         nn.init.constant_(self.head.weight[0], -1.0)
         nn.init.constant_(self.head.weight[1], 1.0)
 
@@ -66,8 +74,8 @@ class FreeHead(Whole):
 class NoPairs(Whole):
     """Distances and pointers are initialised independently, not in pairs of opposite sources."""
 
-    def __init__(self, dims: int, channels: int) -> None:
-        super().__init__(dims, channels)
+    def __init__(self, config: MazeConfig) -> None:
+        super().__init__(config)
         with torch.no_grad():
             for scores in (self.source, self.mark):
                 scores.normal_()
