@@ -76,7 +76,7 @@ class MaxPlusConfig:
     channels: int
     width: int = 4
     """Distances"""
-    hidden: int = 4
+    hidden: int = 8
     """Pointers, and so marks"""
     stem: int = 1
     """Pixels per side of a cell; 2 for images whose cells are 2×2 with half a cell of border"""

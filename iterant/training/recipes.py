@@ -110,9 +110,9 @@ _MAZES_BEST: Fields = {
     "checkpoint_every": 1,
 }  # fmt: skip
 _MAZES_MAX_PLUS: Fields = {
-    "width": 4, "hidden": 4, "problems": "start=any,walls=0.3,path=12-22", "size": 12,
-    "count": 24_000, "iterations": 48, "alpha": 0.0, "optimizer": "adam", "lr": 0.03,
-    "weight_decay": 0.0, "grad_clip": 1.0, "batch_size": 64, "epochs": 1, "warmup_epochs": 0,
+    "width": 4, "hidden": 8, "problems": "start=any,walls=0.3,path=12-22", "size": 12,
+    "count": 18_000, "iterations": 48, "alpha": 0.0, "optimizer": "adam", "lr": 0.03,
+    "weight_decay": 0.0, "grad_clip": 1.0, "batch_size": 32, "epochs": 1, "warmup_epochs": 0,
     "warmup_steps": 20, "schedule": "wsd", "stable_fraction": 0.5, "monitor_every": 1,
     "monitor_count": 50,
 }  # fmt: skip
