@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from iterant import bounds
-from iterant.cli.options import FLAG, DataPath, DeviceName, Duration
+from iterant.cli.options import FLAG, SEVERAL, DataPath, DeviceName, Duration
 from iterant.cli.output import console, echo, output_may_fail, print_table
 from iterant.errors import UsageError
 from iterant.formatting import counted, duration
 
 if TYPE_CHECKING:
     from iterant.experiments.catalogue import Experiment
+    from iterant.experiments.past_the_paper import MazeExperiment
     from iterant.experiments.records import Records
 
 _WIDE = 160
@@ -31,16 +32,18 @@ def reproduce(
     write: Path | None = None,
     train: Annotated[bool, FLAG] = False,
     seeds: Annotated[int | None, Parameter(validator=bounds.SEEDS)] = None,
+    networks: Annotated[list[str] | None, SEVERAL] = None,
     budget: Annotated[Duration | None, Parameter(name=["--budget", "--time-limit"])] = None,
     results: Annotated[Path | None, Parameter(show_default=False)] = None,
     device: DeviceName = "auto",
     data: DataPath = None,
 ) -> None:
-    """Make a table or figure of the paper, with our numbers next to the paper's.
+    """Make a table or figure of the paper, or of mazes unlike the paper's, next to our numbers.
 
     iterant reproduce --list
     iterant reproduce table-prefix-peaks
     iterant reproduce table-prefix-peaks --seeds 1 --budget 10m
+    iterant reproduce maze-shifts --networks mazes runs/m-s0
     iterant reproduce --all --write RESULTS.md
 
     Args:
@@ -51,13 +54,16 @@ def reproduce(
         write: with --all: write them into this Markdown file
         train: train what is missing (--budget implies this)
         seeds: seeds per model [default: as many as planned]
-        budget: train at most this long, and resume with the same command: 10m, 1h; the last 30 s
-            are reserved for tests
+        networks: of maze-shifts and maze-hard: test these networks first, on all cores; names,
+            runs or folders of weights. maze-hard reads its mazes from --data
+        budget: train or test at most this long, and resume with the same command: 10m, 1h; of
+            training the last 30 s are reserved for tests
         results: folder of records and pictures [default: results, or to look only, where that has
             none, the records that ship with iterant]
     """
     from iterant.experiments.catalogue import experiment
     from iterant.experiments.figures import save_figure
+    from iterant.experiments.past_the_paper import PAST
     from iterant.experiments.records import FOLDERS
     from iterant.io.files import check_writable_file
 
@@ -83,7 +89,19 @@ def reproduce(
         else:
             _make_all(records, results, write)
         return
-    chosen = experiment(name)
+    if networks and name not in PAST:
+        raise UsageError(f"--networks goes with {' or '.join(PAST)}")
+    if name in PAST:
+        if networks:
+            _test_networks(name, networks, results / FOLDERS[-1], budget, device, data)
+        elif training:
+            raise UsageError(f"{name} trains nothing: give the --networks to test")
+        records = _read(folders, or_shipped=looks_only and not networks).whole
+        _show_past(PAST[name], records)
+        for path in PAST[name].save(records, results / "figures"):
+            echo(f"drawn in {path}")
+        return
+    chosen = experiment(name, also=tuple(PAST))
     if training and not chosen.models:
         raise UsageError(
             f"{name} tests networks of table-maze-peaks: train these, then test them with "
@@ -116,7 +134,7 @@ def _read(folders: list[Path], *, or_shipped: bool) -> Records:
     for record in records.all:
         # Chess networks that were trained for a time have no table.
         smaller = record.is_run and record.reduced and record.reduced.keys() != {"seconds"}
-        if record.model not in MODELS:
+        if record.model not in MODELS and not record.is_of_shifts:
             echo(f"{record.file} is of an unknown model, {record.model!r}; it is not used")
         elif smaller:
             echo(f"{record.file} is of a smaller run and is not used")
@@ -127,6 +145,7 @@ def _make_all(records: Records, results: Path, write: Path | None) -> None:
     """Print all tables or write them to a file; draw all figures."""
     from iterant.experiments.catalogue import EXPERIMENTS
     from iterant.experiments.figures import save_figure
+    from iterant.experiments.past_the_paper import PAST
     from iterant.experiments.report import results_page
     from iterant.io import write_atomic
 
@@ -137,9 +156,13 @@ def _make_all(records: Records, results: Path, write: Path | None) -> None:
     else:
         for experiment in EXPERIMENTS.values():
             _show_experiment(experiment, records)
+        for past in PAST.values():
+            _show_past(past, records)
     pictures = []
     for experiment in EXPERIMENTS.values():
         pictures += save_figure(experiment, records, figures)
+    for past in PAST.values():
+        pictures += past.save(records, figures)
     echo(f"{len(pictures)} pictures in {figures}")
 
 
@@ -175,6 +198,37 @@ def _train_missing(
         echo(f"not done: {', '.join(left)}; give the same command again")
 
 
+def _test_networks(
+    name: str, networks: list[str], folder: Path, budget: str | None, device: str, data: Path | None
+) -> None:
+    """Test networks on mazes unlike the paper's; the records go to a file of the folder."""
+    from iterant import registry
+    from iterant.experiments.shifts import GRID, LARGE, maze_hard, measure_mazes
+    from iterant.io.results import hardware
+
+    if (name == "maze-hard") != (data is not None):
+        raise UsageError(
+            "maze-hard, and only that, reads mazes: give --data, a folder of its files"
+        )
+    target = registry.device(device)
+    left = measure_mazes(
+        networks, (*GRID, *LARGE) if data is None else maze_hard(data), folder / f"{name}.jsonl",
+        processes=1 if target.type == "cuda" else hardware()["cores"], budget=budget,
+        device=str(target), say=echo,
+    )  # fmt: skip
+    if left:
+        echo(f"{counted(left, 'test')} not done; give the same command again")
+
+
+def _show_past(past: MazeExperiment, records: Records) -> None:
+    """Print the tables of networks on mazes unlike the paper's."""
+    console().print(past.title, style="bold")
+    for rows in past.tables(records):
+        names = [name for name in rows[0] if any(row[name] for row in rows)]
+        print_table(names, *([row[name] for name in names] for row in rows))
+    console().print(past.note)
+
+
 def _show_experiment(experiment: Experiment, records: Records) -> None:
     """Print the table of one experiment, without empty columns; rich breaks what does not fit."""
     from iterant.experiments.report import rows_of
@@ -192,6 +246,7 @@ def _show_experiment(experiment: Experiment, records: Records) -> None:
 def _show_list(records: Records, *, complete: bool) -> None:
     """Print every experiment and how many of its runs are there; ``complete``: all about it."""
     from iterant.experiments.catalogue import EXPERIMENTS
+    from iterant.experiments.past_the_paper import PAST
     from iterant.experiments.report import state_of
     from iterant.experiments.reproduce import estimate, missing
 
@@ -203,5 +258,9 @@ def _show_list(records: Records, *, complete: bool) -> None:
             left = estimate(missing(experiment, records))
             row += [experiment.place, f"the rest about {duration(left)} on an H200" if left else ""]
         rows.append(row)
+    rows += [
+        [past.name, past.title, past.state(records), *(["past the paper", ""] if complete else [])]
+        for past in PAST.values()
+    ]
     print_table(None, *rows)
     echo("iterant reproduce NAME shows one" + ("" if complete else "; --list --all says more"))

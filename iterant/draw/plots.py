@@ -84,6 +84,21 @@ class Line:
     """A thin line, in the background"""
 
 
+@dataclass(frozen=True)
+class HeatMap:
+    """A grid of percentages."""
+
+    name: str
+    """Its title"""
+    x_label: str
+    y_label: str
+    columns: Sequence[str]
+    rows: Sequence[str]
+    """From the bottom"""
+    values: Sequence[Sequence[float]]
+    """By row; NaN: not measured"""
+
+
 Panels = Sequence[tuple[Plot, Sequence[Line]]]
 
 
@@ -181,13 +196,44 @@ def _add_legend(figure: Figure, lines: Sequence[Line]) -> None:
     figure.set_figheight(figure.get_figheight() + extent.height / _DPI)
 
 
-def stamp(panels: Panels) -> str:
+def heat_maps_figure(maps: Sequence[HeatMap]) -> Figure:
+    """Grids side by side, with the number in every cell; 100 stands for all of them only."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.6 * len(maps), 4.6), dpi=_DPI, layout="constrained")
+    for axes, one in zip(figure.subplots(1, len(maps), squeeze=False).flat, maps, strict=True):
+        # cividis: dark to light for every kind of colour vision
+        image = axes.imshow(one.values, vmin=0, vmax=100, cmap="cividis", origin="lower",
+                            aspect="auto")  # fmt: skip
+        axes.set_title(one.name, fontsize=11, parse_math=False)
+        axes.set(xlabel=one.x_label, ylabel=one.y_label)
+        axes.set_xticks(range(len(one.columns)), one.columns)
+        axes.set_yticks(range(len(one.rows)), one.rows)
+        for y, row in enumerate(one.values):
+            for x, value in enumerate(row):
+                if not np.isnan(value):
+                    # Rounded down, so that 99.96 is not shown as 100.
+                    shown = f"{int(value * 10) / 10:g}" if value > 90 else f"{int(value)}"
+                    axes.text(x, y, shown, ha="center", va="center", fontsize=8,
+                              color="white" if value < 55 else "black")  # fmt: skip
+    figure.colorbar(image, ax=figure.axes, label="shortest path found (%)", shrink=0.9, pad=0.01)
+    return figure
+
+
+def stamp(panels: Panels | Sequence[HeatMap]) -> str:
     """A hash of the numbers drawn, to detect an outdated picture."""
-    numbers = [
-        (plot.name, line.label, [*line.trace.x], [*line.trace.y], [*line.spread])
-        for plot, lines in panels
-        for line in lines
-    ]
+    numbers: list[Any] = []
+    for panel in panels:
+        if isinstance(panel, HeatMap):
+            numbers.append(
+                (panel.name, [*panel.columns], [*panel.rows], [*map(list, panel.values)])
+            )
+            continue
+        plot, lines = panel
+        numbers += [
+            (plot.name, line.label, [*line.trace.x], [*line.trace.y], [*line.spread])
+            for line in lines
+        ]
     return f"drawn from {hashlib.sha256(repr(numbers).encode()).hexdigest()[:16]}"
 
 

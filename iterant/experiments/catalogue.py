@@ -262,8 +262,9 @@ EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment
 """All tables and figures by name, in the paper's order."""
 
 
-def experiment(name: str) -> Experiment:
-    """The experiment of that name."""
+def experiment(name: str, also: tuple[str, ...] = ()) -> Experiment:
+    """The experiment of that name; ``also``: further names that the error suggests."""
     if name not in EXPERIMENTS:
-        raise UnknownName(registry.unknown_name("table or figure", name, tuple(EXPERIMENTS)))
+        names = (*EXPERIMENTS, *also)
+        raise UnknownName(registry.unknown_name("table or figure", name, names))
     return EXPERIMENTS[name]

@@ -1,4 +1,4 @@
-"""The numbers of the paper.
+"""The numbers of the paper, and of others on mazes unlike the paper's (`PUBLISHED`).
 
     >>> PEAKS["512"]["sums-recall-a1"].text
     '97.12 ± 1.88 % at 237'
@@ -8,6 +8,8 @@ text. Curves, and the grids of width and depth, are pictures there.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from iterant.experiments.statistics import Value
 
@@ -89,3 +91,48 @@ INTERVENTIONS: dict[str, dict[str, tuple[float | None, float]]] = {
     },
 }  # fmt: skip
 """Mean iterations to solution (None: none was) and peak accuracy in per cent, on mazes of 13."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """A number of another paper, on mazes unlike this paper's; see `iterant.experiments.shifts`."""
+
+    system: str
+    test: str
+    """SIZE KIND of a test, or only its kind"""
+    exact: float | None = None
+    """Per cent of the answers that equal the label"""
+    any_path: float | None = None
+    """Per cent of the answers that are a shortest path, whichever"""
+    parameters: str = ""
+    note: str = ""
+    source: str = ""
+    """Where it is published; "": reported, but we did not find where"""
+
+
+_KNUTSON = "arXiv 2410.03020"
+_EQR, _EQR_CODE = "arXiv 2605.21488", "github.com/locuslab/EqR"
+_HARD, _UNIQUE = "30 maze-hard", "29 start=any,path=100-140"
+
+PUBLISHED: tuple[Published, ...] = (
+    Published("DT-Net (DT-Recall)", "start=dead-end,p=0", any_path=100.0, source=_KNUTSON,
+              note="up to 99×99 with 3,000 iterations"),
+    Published("DT-Net (DT-Recall)", "start=any,p=0", any_path=72.0, source=_KNUTSON,
+              note="falls with the number of ways out of the start"),
+    Published("PI-Net", "start=any,p=0", any_path=94.0, source=_KNUTSON),
+    Published("HRM", _HARD, 74.5, 81.6, "27M", "any shortest path: the released weights, reported "
+              "by others", source="arXiv 2506.21734"),
+    Published("TRM", _HARD, 85.3, 90.7, "7M", "reproductions 75 to 80; any shortest path: the "
+              "released weights, reported by others", source="arXiv 2510.04871"),
+    Published("FPRM", _HARD, 87.0, parameters="7M", source="arXiv 2606.18206"),
+    Published("Attractor", _HARD, 93.1, parameters="27M", source="arXiv 2605.12466"),
+    Published("HRM", _UNIQUE, 0.3, source=_EQR),
+    Published("TRM", _UNIQUE, 44.9, source=_EQR),
+    Published("URM", _UNIQUE, 51.4, source=_EQR),
+    Published("EqR", _UNIQUE, 93.0, source=_EQR),
+    Published("EqR, small", _UNIQUE, 98.6, parameters="39.9K", source=_EQR_CODE,
+              note="peak; larger ones reach 100 % after more tuning"),
+    Published("TRM, small", _UNIQUE, 89.4, parameters="39.9K", source=_EQR_CODE, note="peak"),
+    Published("FRM", _UNIQUE, 98.0, note="± 1.8, peak 99.9"),
+)  # fmt: skip
+"""Numbers of other papers on these mazes; those of Maze-Hard are of its test half."""

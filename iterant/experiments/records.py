@@ -112,6 +112,11 @@ class Record:
         return "training" in self.figures
 
     @property
+    def is_of_shifts(self) -> bool:
+        """Whether it has tests on mazes unlike the paper's; its model may be any network."""
+        return any(ANY in test for test in self.figures["tests"].values())
+
+    @property
     def failed(self) -> bool:
         """Whether training diverged, so that there was nothing to test: it solves nothing."""
         diverged = "train" not in self.figures.get("training", {"train": None})

@@ -17,9 +17,10 @@ from iterant.experiments.figures import figure_panels
 from iterant.experiments.measures import PeakMeasure, Peaks, Solved
 from iterant.experiments.models import MODELS, OURS
 from iterant.experiments.paper_numbers import PEAKS
+from iterant.experiments.past_the_paper import section
 from iterant.experiments.records import Record, Records, read_results
 from iterant.experiments.statistics import LEAST_SEEDS, VISIBLE, mean_of, verdict
-from iterant.formatting import markdown_table
+from iterant.formatting import markdown
 from iterant.io.files import PathLike
 
 TableRow = dict[str, str]
@@ -43,6 +44,7 @@ def results_page(results: PathLike, records: Records | None = None) -> str:
         headline=headline(records),
         contents=_contents(records, Path(results)),
         experiments="\n\n".join(_experiment(one, records) for one in EXPERIMENTS.values()),
+        past=section(records),
         missing=_missing(records),
         margin=MARGIN,
         reached=100 * REACHED,
@@ -51,14 +53,6 @@ def results_page(results: PathLike, records: Records | None = None) -> str:
         least_seeds=LEAST_SEEDS,
         visible=VISIBLE,
     )
-
-
-def markdown(rows: Sequence[TableRow]) -> str:
-    """A Markdown table without columns that have no values; "None." without rows."""
-    if not rows:
-        return "None."
-    head = [name for name in rows[0] if any(row[name] for row in rows)]
-    return "\n".join(markdown_table(head, [[row[name] for name in head] for row in rows]))
 
 
 def _claims(records: Records) -> str:

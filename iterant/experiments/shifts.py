@@ -49,6 +49,9 @@ ANY = "any shortest path"
 """The key of mazes whose answer is a shortest path, whichever, by iterations."""
 HARD, UNIQUE = "maze-hard", "start=any,path=100-140"
 """The kinds of Maze-Hard (size 30, read from its files) and of Maze-Unique (size 29)."""
+LABELS = ("first of down, left, right, up", "one shortest path", "median shortest paths")
+"""The keys of the audit of labels: mazes whose label is that shortest path, mazes that have one
+shortest path only, and how many paths a maze has."""
 
 _SEED = 7
 """The seed of the mazes; training problems have another."""
@@ -101,6 +104,8 @@ def grid(counts: dict[int, int] | int = 100, steps: int = 0) -> tuple[MazeTest, 
 
 
 GRID = grid()
+LARGE = tuple(MazeTest(201, f"start={start},p=0.1", 25) for start in STARTS)
+"""Mazes with loops that are larger than any in the grid."""
 
 
 def maze_hard(data: PathLike, count: int = 1000) -> tuple[MazeTest, ...]:
@@ -156,11 +161,8 @@ def audit(batch: Batch) -> dict[str, Any]:
     steps = distances(mazes)
     paths = shortest_paths(mazes, steps)
     same = (descend(mazes, steps) == targets).all(axis=(1, 2))
-    return {
-        "first of down, left, right, up": int(same.sum()),
-        "one shortest path": int((paths == 1).sum()),
-        "median shortest paths": float(np.median(paths)),
-    }
+    counts = int(same.sum()), int((paths == 1).sum()), float(np.median(paths))
+    return dict(zip(LABELS, counts, strict=True))
 
 
 def measure_mazes(
