@@ -14,6 +14,7 @@ from made_up import figures, keep, keep_count
 from rich.console import Console
 
 from iterant.experiments import reproduce as reproducing
+from iterant.experiments import shifts
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import read_records
 from iterant.io import append_line
@@ -44,6 +45,20 @@ def test_list(tmp_path: Path, reproduce: Any) -> None:
     # How long the rest takes depends on the recipes, which may change.
     state = r"^compare-n-zero +The .* 1 of 13 runs +Text, .* the rest about \d+ .* on an H200 *$"
     assert re.search(state, text, re.MULTILINE)
+
+
+def test_networks_on_mazes_unlike_the_papers(reproduce: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(shifts, "GRID", shifts.GRID[:1])
+    monkeypatch.setattr(shifts, "LARGE", ())
+    text = reproduce("maze-shifts", "--networks", "mazes", "--device", "cpu")
+    assert "mazes-s0, 9 start=dead-end,p=0: 100 and 100 of 100" in text
+    assert "unknown model" not in text
+    assert "drawn in results/figures/maze-shifts-mazes.png" in text
+    assert "of 100 in" not in reproduce("maze-shifts", "--networks", "mazes", "--device", "cpu")
+    assert re.search(r"^maze-shifts +Mazes with .* 1 network *$", reproduce("--list"), re.MULTILINE)
+    assert "--networks goes with" in reproduce("fig-width", "--networks", "mazes", code=2)
+    assert "give --data" in reproduce("maze-hard", "--networks", "mazes", code=2)
+    assert "give the --networks" in reproduce("maze-hard", "--train", code=2)
 
 
 def test_shipped_records_are_shown_where_there_are_none(reproduce: Any) -> None:

@@ -12,6 +12,7 @@ from iterant.draw.plots import stamp
 from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.figures import figure_panels
 from iterant.experiments.models import MODELS
+from iterant.experiments.past_the_paper import PAST
 from iterant.experiments.records import read_records, read_results
 from iterant.experiments.report import results_page, rows_of, state_of
 
@@ -134,8 +135,9 @@ def test_pictures_show_the_current_records() -> None:
     records = read_results(results).whole
     shown = {one.name: figure_panels(one, records) for one in EXPERIMENTS.values()}
     drawn = {name: panels for name, panels in shown.items() if any(some for _, some in panels)}
-    assert {path.stem for path in (results / "figures").iterdir()} == set(drawn)
-    for name, panels in drawn.items():
+    maps = {name: maps for one in PAST.values() for name, maps in one.pictures(records).items()}
+    assert {path.stem for path in (results / "figures").iterdir()} == {*drawn, *maps}
+    for name, panels in (drawn | maps).items():
         svg = (results / "figures" / f"{name}.svg").read_text(encoding="utf-8")
         assert stamp(panels) in svg, f"draw {name} again: iterant reproduce --all"
 

@@ -1,0 +1,218 @@
+"""Tests on mazes unlike the paper's: records that can be continued, tables and heat maps."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from iterant.draw.plots import heat_maps_figure
+from iterant.errors import RunError
+from iterant.experiments.past_the_paper import PAST
+from iterant.experiments.records import keep_record, read_records
+from iterant.experiments.report import results_page
+from iterant.experiments.shifts import (
+    ANY,
+    GRID,
+    MazeTest,
+    audit,
+    grid,
+    maze_hard,
+    measure_mazes,
+    measure_test,
+)
+from iterant.io import read_lines
+from iterant.tasks.mazes.grid import descend, distances, from_image, shortest_paths
+from iterant.tasks.mazes.text import from_text
+from iterant.tasks.protocol import Batch
+from iterant.zoo import load
+
+TINY = tuple(MazeTest(5, f"start={start},p=0", 4) for start in ("dead-end", "any"))
+
+
+def keep_cells(folder: Path, seed: int, solved: dict[str, int], model: str = "mine") -> None:
+    """A record of 100 mazes of each kind: this many by any shortest path, one fewer exactly."""
+    tests = {
+        f"{name}:100:1000": {
+            "problems": 100, "solved": {"1000": count - 1, "4000": count},
+            ANY: {"1000": count, "4000": count}, "answers changed": 2,
+            **({"labels": {"first of down, left, right, up": 100, "one shortest path": 3,
+                           "median shortest paths": 1234.0}} if "maze-hard" in name else {}),
+        }
+        for name, count in solved.items()
+    }  # fmt: skip
+    about = {"model": model, "seed": seed, "finished": True, "reduced": {}, "studies": {},
+             "parameters": 1234, "tests": tests}  # fmt: skip
+    keep_record(folder, f"{model}-s{seed}", about, seed)
+
+
+def test_the_grid_is_that_of_knutson_et_al() -> None:
+    assert len(GRID) == len({test.key for test in GRID}) == 10 * 11 * 2
+    assert GRID[0].key == "9 start=dead-end,p=0:100:1000"
+    assert GRID[-1].key == "99 start=any,p=0.99:100:9801"
+    assert {test.count for test in grid({n: n for n in range(9, 100, 10)})} == {*range(9, 100, 10)}
+
+
+def without_seconds(path: Path) -> list[dict[str, Any]]:
+    tests = [line["figures"]["tests"] for line in read_lines(path)]
+    return [{key: {**test, "seconds": 0} for key, test in some.items()} for some in tests]
+
+
+def test_an_interrupted_grid_is_continued(tmp_path: Path) -> None:
+    path = tmp_path / "runs" / "mazes.jsonl"
+    lines: list[str] = []
+    assert measure_mazes(["mazes"], TINY, path, budget=1e-9, say=lines.append) == 2
+    assert not path.exists()
+    assert not lines
+    assert measure_mazes(["mazes"], TINY[:1], path, say=lines.append) == 0
+    first = path.read_bytes()
+    assert measure_mazes(["mazes"], TINY, path, processes=2, say=lines.append) == 0
+    assert [line.partition(", ")[2].partition(" in ")[0] for line in lines] == [
+        "mazes-s0, 5 start=dead-end,p=0: 4 and 4 of 4", "mazes-s0, 5 start=any,p=0: 4 and 4 of 4"
+    ]  # fmt: skip
+    assert path.read_bytes().startswith(first), "what was measured keeps its commit and machine"
+    one, other = without_seconds(path)
+    measure_mazes(["mazes"], TINY, tmp_path / "all.jsonl", say=lines.append)
+    assert without_seconds(tmp_path / "all.jsonl") == [one | other]
+    assert [(record.model, record.seed) for record in read_records(path).all] == [("mazes", 0)] * 2
+    with pytest.raises(RunError, match="recorded twice"):
+        read_records(path, tmp_path / "all.jsonl")
+
+
+class Forgetful:
+    """Marks the right path until iteration 2,000, then nothing; never at rest."""
+
+    depth = None
+
+    def __init__(self, path: Tensor) -> None:
+        self.path = path
+
+    def read(self, inputs: Tensor) -> Tensor:
+        return inputs
+
+    def start(self, inputs: Tensor) -> Tensor:
+        return torch.zeros(len(inputs), 1, 1, 1)
+
+    def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
+        return features + 1
+
+    def answer(self, features: Tensor) -> Tensor:
+        marked = self.path * (features[:, 0] < 2000)
+        return torch.stack([1 - marked, marked], dim=1)
+
+
+def test_answers_that_change_later_are_counted() -> None:
+    test = MazeTest(5, "start=any,p=0.5", 3)
+    _, batch = test.sample()
+    net: Any = Forgetful(batch.targets.float())
+    figures = measure_test(net, test)
+    assert figures["solved"] == figures[ANY] == {"1000": 3, "4000": 0}
+    assert (figures["answers changed"], figures["at rest"]) == (3, 0)
+    figures = measure_test(load("mazes"), MazeTest(5, "start=any,p=0", 3))
+    assert figures["solved"] == {"1000": 3, "4000": 3}
+    assert (figures["answers changed"], figures["at rest"]) == (0, 3)
+    assert figures["most iterations"] < 100, "nothing is computed once the state is at rest"
+
+
+def test_number_of_shortest_paths() -> None:
+    room = from_text("S..\n...\n..E")[None]
+    corridor = from_text("S.#\n#.#\n#.E")[None]
+    both = np.concatenate([room, corridor])
+    assert shortest_paths(both, distances(both)).tolist() == [6, 1]
+
+
+def test_audit_of_labels() -> None:
+    _, batch = MazeTest(9, "start=any,p=0.9", 20).sample()
+    mazes = from_image(batch.inputs)
+    paths = shortest_paths(mazes, distances(mazes))
+    assert audit(batch) == {
+        "first of down, left, right, up": 20, "one shortest path": int((paths == 1).sum()),
+        "median shortest paths": float(np.median(paths)),
+    }  # fmt: skip
+    upside_down = Batch(batch.inputs.flip(-2), batch.targets.flip(-2))  # up is now the first
+    assert audit(upside_down)["first of down, left, right, up"] < 20
+
+
+def test_mazes_are_read_from_files(maze_hard_files: Path) -> None:
+    hard, unique = maze_hard(maze_hard_files, count=2)
+    assert (hard.key, unique.key) == (
+        "30 maze-hard:2:1000", "29 start=any,path=100-140:2:1000"
+    )  # fmt: skip
+    figures = measure_test(load("mazes"), hard)
+    assert figures["labels"]["first of down, left, right, up"] == figures["problems"] == 2
+
+
+@pytest.fixture
+def maze_hard_files(tmp_path: Path) -> Path:
+    """Two mazes of 30×30 without loops in Maze-Hard's files: 1 wall, 2 free, 3 start, 4 goal."""
+    _, batch = MazeTest(29, "start=any,p=0", 2).sample()
+    mazes = np.pad(from_image(batch.inputs), ((0, 0), (0, 1), (0, 1)))
+    inputs = np.array([1, 2, 3, 4], dtype=np.uint8)[mazes].reshape(2, -1)
+    steps = distances(mazes)
+    labels = np.where(descend(mazes, steps).reshape(2, -1) & (inputs == 2), 5, inputs)
+    for name, array in (("inputs", inputs), ("labels", labels)):
+        np.save(tmp_path / f"all__{name}.npy", array)
+    return tmp_path
+
+
+def test_table_and_heat_maps_are_means_over_seeds(tmp_path: Path) -> None:
+    cells = ("9 start=dead-end,p=0", "9 start=any,p=0.1", "99 start=any,p=0.1")
+    for seed, counts in enumerate([(100, 99, 100), (100, 100, 97)]):
+        keep_cells(tmp_path, seed, dict(zip(cells, counts, strict=True)))
+    keep_cells(tmp_path, 0, {"201 start=any,p=0.1": 95}, model="other")
+    records = read_records(tmp_path)
+    mine, other, *published = PAST["maze-shifts"].rows(records)
+    assert mine == {
+        "network": "mine", "parameters": "1,234", "seeds": "2", "dead end, no loops": "100.00 %",
+        "anywhere, no loops": "", "dead end, loops": "", "anywhere, loops": "99.00 %",
+        "lowest cell": "98.50 % (n = 99, p = 0.1, start anywhere)",
+        "cells with ≥ 99 % in every seed": "2 of 3", "exact, all cells": "98.33 %",
+        "answers changed after 4 times the iterations": "12 of 600", "201×201, p = 0.1": "",
+        "source": "",
+    }  # fmt: skip
+    assert other["201×201, p = 0.1"] == "95.00 %"
+    assert [row["source"] for row in published] == ["arXiv 2410.03020"] * 3
+    dead_end, anywhere = PAST["maze-shifts"].pictures(records)["maze-shifts-mine"]
+    assert dead_end.values[0][0] == 100
+    assert (anywhere.values[1][0], anywhere.values[1][-1]) == (99.5, 98.5)
+    assert sum(not math.isnan(value) for row in anywhere.values for value in row) == 2
+    texts = [text.get_text() for text in heat_maps_figure([anywhere]).axes[0].texts]
+    assert texts == ["99.5", "98.5"]
+    names = [path.name for path in PAST["maze-shifts"].save(records, tmp_path / "figures")]
+    assert names[:2] == ["maze-shifts-mine.png", "maze-shifts-mine.svg"]
+
+
+def test_nearly_all_is_not_shown_as_all(tmp_path: Path) -> None:
+    cells = {test.name: 100 for test in GRID}
+    keep_cells(tmp_path, 0, cells | {"9 start=dead-end,p=0": 99})
+    (row, *_) = PAST["maze-shifts"].rows(read_records(tmp_path))
+    assert row["dead end, no loops"] == "99.90 %"
+    assert row["anywhere, loops"] == "100.00 %"
+
+
+def test_maze_hard_beside_published_numbers(tmp_path: Path) -> None:
+    for seed, count in enumerate([100, 98]):
+        keep_cells(tmp_path / "runs", seed, {"30 maze-hard": count})
+    records = read_records(tmp_path / "runs")
+    rows = PAST["maze-hard"].rows(records)
+    assert rows[0] == {
+        "network": "mine", "mazes": "Maze-Hard, training half, 100 mazes", "parameters": "1,234",
+        "exact": "98.00 ± 1.00 %", "any shortest path": "99.00 ± 1.00 %", "seeds": "2",
+        "note": "", "source": "",
+    }  # fmt: skip
+    by_name = {row["network"]: row for row in rows if row["mazes"].startswith("Maze-Hard")}
+    assert by_name["TRM"]["any shortest path"] == "90.7 %"
+    assert all(row["source"] for row in rows[1:])
+    _, labels = PAST["maze-hard"].tables(records)
+    assert [row["mazes"] for row in labels] == ["100 of 100", "3 of 100", "1,234"]
+    page = results_page(tmp_path).partition("## Past the paper")[2]
+    assert "| mine | Maze-Hard, training half, 100 mazes | 1,234 | 98.00 ± 1.00 % |" in page
+    assert "| median number of shortest paths | 1,234 |" in page
+    assert "results/figures/maze-shifts" not in page, "no network was tested on the grid"
+    keep_cells(tmp_path / "runs", 7, {"9 start=any,p=0": 50})
+    assert "(results/figures/maze-shifts-mine.png)" in results_page(tmp_path)
