@@ -258,7 +258,8 @@ def _published(one: Published, mazes: str) -> dict[str, str]:
 def label_audit(records: Records) -> list[dict[str, str]]:
     """A table of how Maze-Hard's labels were chosen; [] without a test on its files."""
     results = PAST["maze-hard"].results(records).values()
-    audits = [(one.problems, one.labels) for tests in results for one in tests.get(_HARD, ())]
+    audits = [(one.problems, one.labels) for tests in results for one in tests.get(_HARD, ())
+              if all(one.labels.get(name) is not None for name in LABELS)]  # fmt: skip
     if not audits:
         return []
     problems, labels = max(audits, key=lambda audit: audit[0])

@@ -32,7 +32,7 @@ from typing import Any
 
 from iterant.errors import RunError
 from iterant.experiments.models import MODELS
-from iterant.experiments.shifts import ANY
+from iterant.experiments.shifts import ANY, LABELS
 from iterant.io import append_line, is_torn, read_json, read_lines, write_json
 from iterant.io.files import PathLike, make_folder, quoted, to_json
 from iterant.io.results import check_result, make_result
@@ -250,6 +250,7 @@ def check_figures(figures: Mapping[str, Any]) -> None:
         if not isinstance(checked[name], kind):
             raise TypeError(f"{name} is {reprlib.repr(checked[name])}")
     _check_counts("seed", [figures["seed"]])
+    _check_counts("parameters", [figures.get("parameters", 0)])
     for name in training.keys() & {"train", "validation"}:
         _check_counts(name, [training[name]["solved"]], training[name]["of"])
     for name, test in figures["tests"].items():
@@ -259,7 +260,9 @@ def check_figures(figures: Mapping[str, Any]) -> None:
         _check_counts(f"test {name}", solved, test["problems"])
         _check_counts(f"test {name}", test.get(CONFIDENT, [0]), test["problems"])
         if ANY in test:
-            _check_counts(f"test {name}", [*test[ANY].values()], test["problems"])
+            counts = [*(test[ANY][steps] for steps in test["solved"]), test["answers changed"]]
+            _check_counts(f"test {name}", counts, test["problems"])
+            _check_numbers(f"test {name}", [test.get("labels", {}).get(key) for key in LABELS])
     for name, study in figures["studies"].items():
         if "right" in study:
             _check_counts(f"study {name}", study["right"], study["samples"])

@@ -13,12 +13,15 @@ from made_up import figures, keep, keep_count
 
 from iterant.errors import RunError
 from iterant.experiments.measures import Accuracy, Changes, Peaks, Recovered, RecoveryByIndex
+from iterant.experiments.past_the_paper import PAST
 from iterant.experiments.records import (
     Record,
+    Records,
     check_figures,
     keep_record,
     read_records,
 )
+from iterant.experiments.shifts import ANY, LABELS
 
 STUDIES = {
     "noise": {"samples": 10, "right": [0, 10], "mean iterations": 3.5},
@@ -36,6 +39,11 @@ def valid() -> dict[str, Any]:
     record = figures("sums-recall-a1", 0, [0, 50], studies=deepcopy(STUDIES))
     record["tests"]["512:10:600"] = {"problems": 10, "solved": {"600": 9, "1200": 10}}
     record["tests"]["512"]["solved by the most confident"] = [1, 2]
+    mazes = {"1000": 9, "4000": 10}
+    labels = dict.fromkeys(LABELS, 3.0)
+    record["tests"]["30 maze-hard:10:1000"] = {"problems": 10, "solved": mazes, ANY: {**mazes},
+                                               "answers changed": 1, "labels": labels}  # fmt: skip
+    record["parameters"] = 72
     record["training"] |= {"recipe": {}, "history": [{"epoch": 1, "loss": 0.5}]}
     return record
 
@@ -85,7 +93,9 @@ def test_every_measure_accepts_a_valid_record(path: tuple[Any, ...], value: Any)
     figures = changed(path, value)
     if is_valid(figures):
         record = Record(figures["model"], figures["seed"], True, {}, figures, Path(__file__))
-        assert len(list(record.counts)) <= 1
+        assert len(list(record.counts)) <= 2
+        for past in PAST.values():
+            assert past.tables(Records((record,)))
         assert record.older in (True, False)
         for measure in MEASURES:
             cell = measure.of([record, record])
@@ -101,6 +111,10 @@ def test_every_measure_accepts_a_valid_record(path: tuple[Any, ...], value: Any)
         (("tests", "512:10:600", "solved"), {"600": 11}),
         (("tests", "512:10:600", "solved"), {"soon": 1}),
         (("tests", "512:10:600", "solved"), 7),
+        (("tests", "30 maze-hard:10:1000", ANY), {"1000": 11, "4000": 10}),
+        (("tests", "30 maze-hard:10:1000", ANY), {"4000": 10}),
+        (("tests", "30 maze-hard:10:1000", "answers changed"), None),
+        (("parameters",), "many"),
         (("training", "train"), {"solved": 1, "of": 0}),
         (("studies", "noise", "samples"), None),
         (("studies", "convergence", "problems", "change"), ["x"]),
