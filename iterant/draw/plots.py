@@ -213,7 +213,7 @@ def heat_maps_figure(maps: Sequence[HeatMap]) -> Figure:
             for x, value in enumerate(row):
                 if not np.isnan(value):
                     # Rounded down, so that 99.96 is not shown as 100.
-                    shown = f"{int(value * 10) / 10:g}" if value > 90 else f"{int(value)}"
+                    shown = f"{int(10 * value + 1e-6) / 10:g}" if value > 90 else f"{int(value)}"
                     axes.text(x, y, shown, ha="center", va="center", fontsize=8,
                               color="white" if value < 55 else "black")  # fmt: skip
     figure.colorbar(image, ax=figure.axes, label="shortest path found (%)", shrink=0.9, pad=0.01)

@@ -10,6 +10,7 @@ beside ours, from `iterant.experiments.paper_numbers`.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,15 +67,13 @@ Results = Mapping[str, Sequence[MazeResult]]
 
 @dataclass(frozen=True)
 class MazeExperiment:
-    """A table of networks on mazes unlike the paper's, and perhaps a heat map for each."""
+    """A table of networks on mazes unlike the paper's, and heat maps of those on the grid."""
 
     name: str
     title: str
     tests: tuple[str, ...]
     rows_of: Callable[[Mapping[str, Results], Mapping[str, str]], list[dict[str, str]]]
     note: str
-    maps: bool = False
-    """Whether it has heat maps"""
 
     def results(self, records: Records) -> dict[str, Results]:
         """The results of every network that has some of its tests."""
@@ -109,13 +108,13 @@ class MazeExperiment:
         return [table for table in (self.rows(records), audit) if table]
 
     def pictures(self, records: Records) -> dict[str, list[HeatMap]]:
-        """The heat maps by file name."""
-        if not self.maps:
-            return {}
+        """The heat maps by file name, which cannot leave the folder whatever a record says."""
         return {
-            f"{self.name}-{model}": [_heat_map(model, results, start) for start in STARTS]
+            re.sub(r"[^\w.-]", "_", f"{self.name}-{model}"):
+                [_heat_map(model, results, start) for start in STARTS]
             for model, results in self.results(records).items()
-        }
+            if results.keys() & _GRID.keys()
+        }  # fmt: skip
 
     def save(self, records: Records, folder: PathLike) -> list[Path]:
         """Write its heat maps as PNG, and as SVG with a hash of their numbers."""
@@ -210,7 +209,8 @@ def _lowest(cells: Results) -> str:
     """The cell with the lowest mean over seeds."""
     if not cells:
         return ""
-    name = min(cells, key=lambda name: _share(cells[name], "any_path"))
+    name = min((name for name in _GRID if name in cells),
+               key=lambda name: _share(cells[name], "any_path"))  # fmt: skip
     n, p, start = _GRID[name]
     return f"{_floor(cells[name], 'any_path')} (n = {n}, p = {p:g}, {_STARTS[start]})"
 
@@ -295,7 +295,7 @@ PAST: dict[str, MazeExperiment] = {
             "cell. Any shortest path counts, unless the column says exact. A network runs until "
             "its state is at rest, or for n² iterations (at least 1,000), then "
             f"{LONGER} times as long. Knutson et al. report that DT-Net and PI-Net collapse with "
-            "loops, however long they run.", maps=True,
+            "loops, however long they run.",
         ),
         MazeExperiment(
             "maze-hard", "Maze-Hard and Maze-Unique", (_HARD, _UNIQUE), _hard_rows,

@@ -35,7 +35,7 @@ from iterant.io.files import PathLike, make_folder, write_lines
 from iterant.io.results import make_result
 from iterant.nets import parameter_count
 from iterant.nets.protocol import Net, depth_of, like
-from iterant.solving import solve
+from iterant.solving import BUDGET, LAST_LAYER, solve
 from iterant.tasks.mazes.grid import descend, distances, from_image, shortest_paths, whole_cells
 from iterant.tasks.protocol import Batch, Task, slices, with_problems
 from iterant.zoo.loading import folder_of, load
@@ -130,7 +130,7 @@ def measure_test(net: Net, test: MazeTest) -> dict[str, Any]:
         part = batch[rows]
         inputs = like(net, part.inputs)
         first = solve(net, inputs, max_steps=few, rule=ExactRest())
-        moving = torch.tensor([reason == "budget" for reason in first.stopped_by])
+        moving = torch.tensor([reason in (BUDGET, LAST_LAYER) for reason in first.stopped_by])
         at_rest += int((~moving).sum())
         last = max(last, int(first.steps.max()))
         before = first.prediction.cpu()
@@ -139,7 +139,7 @@ def measure_test(net: Net, test: MazeTest) -> dict[str, Any]:
             longer = solve(net, inputs[moving.to(inputs.device)], max_steps=many, rule=ExactRest())
             after[moving] = longer.prediction.cpu()
         changed += int((before != after).flatten(1).any(dim=1).sum())
-        for steps, prediction in ((few, before), (many, after)):
+        for steps, prediction in {few: before, many: after}.items():
             solved[steps] += int(task.solved(prediction, part).sum())
             any_solved[steps] += int(task.any_right(prediction, part).sum())
     figures = {"labels": audit(batch)} if test.data else {}
@@ -213,7 +213,7 @@ def measure_mazes(
                 if network not in new:
                     one = about[network]
                     name = f"{one['model']}-s{one['seed']}"
-                    which = "maze-hard" if test.data else "maze-shifts"
+                    which = f"maze-hard --data {test.data}" if test.data else "maze-shifts"
                     command = f"iterant reproduce {which} --networks {network}"
                     new[network] = make_result(name, one, seed=one["seed"], command=command)
                 new[network]["figures"]["tests"][test.key] = figures

@@ -89,10 +89,8 @@ def test_an_interrupted_grid_is_continued(tmp_path: Path) -> None:
 class Forgetful:
     """Marks the right path until iteration 2,000, then nothing; never at rest."""
 
-    depth = None
-
-    def __init__(self, path: Tensor) -> None:
-        self.path = path
+    def __init__(self, path: Tensor, depth: int | None = None) -> None:
+        self.path, self.depth = path, depth
 
     def read(self, inputs: Tensor) -> Tensor:
         return inputs
@@ -115,6 +113,8 @@ def test_answers_that_change_later_are_counted() -> None:
     figures = measure_test(net, test)
     assert figures["solved"] == figures[ANY] == {"1000": 3, "4000": 0}
     assert (figures["answers changed"], figures["at rest"]) == (3, 0)
+    net = Forgetful(batch.targets.float(), depth=12)
+    assert measure_test(net, test)["solved"] == {"12": 3}, "feed-forward: after its last layer"
     figures = measure_test(load("mazes"), MazeTest(5, "start=any,p=0", 3))
     assert figures["solved"] == {"1000": 3, "4000": 3}
     assert (figures["answers changed"], figures["at rest"]) == (0, 3)
@@ -189,7 +189,7 @@ def test_table_and_heat_maps_are_means_over_seeds(tmp_path: Path) -> None:
     texts = [text.get_text() for text in heat_maps_figure([anywhere]).axes[0].texts]
     assert texts == ["99.5", "98.5"]
     names = [path.name for path in PAST["maze-shifts"].save(records, tmp_path / "figures")]
-    assert names[:2] == ["maze-shifts-mine.png", "maze-shifts-mine.svg"]
+    assert names == ["maze-shifts-mine.png", "maze-shifts-mine.svg"], "not of 201×201 alone"
 
 
 def test_nearly_all_is_not_shown_as_all(tmp_path: Path) -> None:
