@@ -4,12 +4,18 @@
     >>> task.solved(answer.prediction, batch)
 
 solver.py    solve() for tensors, and the loop underneath
-problems.py  solutions() for problems, from files or sampled: answers in words, checked
-film.py      the answer after each iteration
+problems.py  solutions() for problems, from files or sampled: answers in words, checked, filmed
 """
 
-from iterant.solving.film import Film, Frame
-from iterant.solving.problems import Solution, Viewer, batches, default_max_steps, solutions
+from iterant.solving.problems import (
+    Film,
+    Frame,
+    Solution,
+    Viewer,
+    batches,
+    default_max_steps,
+    solutions,
+)
 from iterant.solving.solver import (
     BUDGET,
     LAST_LAYER,
