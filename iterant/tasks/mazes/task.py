@@ -42,11 +42,12 @@ from iterant.tasks.mazes.grid import (
     path_lengths,
     to_image,
     to_pixels,
+    to_text,
     whole_cells,
     worst_marks,
 )
 from iterant.tasks.mazes.image import read_picture
-from iterant.tasks.mazes.text import from_text, read_text, split_text, to_text
+from iterant.tasks.mazes.text import from_text, read_text, split_text
 from iterant.tasks.protocol import (
     Batch,
     Description,
