@@ -25,7 +25,7 @@ from iterant.nets.from_recipe import build_network
 from iterant.nets.protocol import Net, depth_of, readout_of
 from iterant.solving import default_max_steps, solve
 from iterant.tasks.protocol import Problem
-from iterant.tasks.user import task as named_task
+from iterant.tasks.protocol import task as named_task
 from iterant.threads import load as machine_load
 from iterant.training.optim import lr_factor
 from iterant.training.recipe import recipe as named_recipe

@@ -33,6 +33,7 @@ from iterant.formatting import counted, size_text
 from iterant.rng import check_seed, is_whole
 
 if TYPE_CHECKING:
+    from iterant.tasks.datasets import StoredProblems
     from iterant.tasks.inputs import Material
 
 Size = int | tuple[int, int]
@@ -221,6 +222,22 @@ class Task(Protocol):
         """
 
 
+def task(word: str, **options: Any) -> Task:
+    """The task of this name, or a user-defined class as ``module:Class``, which is imported.
+
+        >>> task("mazes").spec.train_size
+        9
+        >>> task("iterant.tasks.prefix_sums:PrefixSums").spec.watch_sizes
+        (48, 64)
+
+    Args:
+        word: ``prefix-sums``, ``mazes``, ``chess`` or ``module:Class``.
+        options: arguments of the task, ``task("chess", data="puzzles/")``; None leaves one out.
+    """
+    registry.allow(word)
+    return registry.task(word, **options)
+
+
 def with_problems(task: Task, problems: str) -> Task:
     """The task with the kind of problems that a recipe or a flag names; "": as it is."""
     if not problems:
@@ -308,11 +325,16 @@ class SizedTask(ABC):
     spec: TaskSpec
     sizes = range(1, 10_000_001)
     """The valid sizes"""
+    stored: StoredProblems | None = None
+    """Problems from files, which are used instead of generated ones"""
 
     def __repr__(self) -> str:
         return task_text(type(self).__name__, self.spec, data=getattr(self, "data", None))
 
     def check_size(self, size: Size | None) -> int:
+        """The size if it is valid; for None the size of the files, else the training size."""
+        if size is None and self.stored is not None:
+            size = self.stored.only_size()
         size = self.spec.train_size if size is None else size
         if not is_whole(size) or size not in self.sizes:
             raise TaskError(
@@ -329,8 +351,10 @@ class SizedTask(ABC):
     def sample(
         self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
     ) -> Batch:
-        numbers = problem_numbers(count, first)
-        return self._generate(self.check_size(size), check_seed(seed), numbers)
+        numbers, size, seed = problem_numbers(count, first), self.check_size(size), check_seed(seed)
+        if self.stored is not None:
+            return self.stored.sample(numbers, size=size, seed=seed)
+        return self._generate(size, seed, numbers)
 
     @abstractmethod
     def _generate(self, size: int, seed: int, numbers: NDArray[np.int64]) -> Batch:

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from iterant.errors import TaskError
 from iterant.formatting import counted
-from iterant.tasks.datasets import BenchmarkTask
+from iterant.tasks.datasets import StoredProblems
 from iterant.tasks.inputs import PICTURE, TEXT, Material
 from iterant.tasks.mazes.generate import parse_problems
 from iterant.tasks.mazes.grid import (
@@ -57,6 +57,7 @@ from iterant.tasks.protocol import (
     Problem,
     RulesCheck,
     Size,
+    SizedTask,
     TaskSpec,
     check_prediction,
     every_position_right,
@@ -76,7 +77,7 @@ _MEANING = {
 }
 
 
-class Mazes(BenchmarkTask):
+class Mazes(SizedTask):
     """The task: ``Mazes().sample(100, size=59, seed=1)``.
 
     With ``data=PATH`` the mazes come from files of Easy-to-Hard or Maze-Hard instead. ``problems``
@@ -101,7 +102,8 @@ class Mazes(BenchmarkTask):
     def __init__(self, data: str | Path | None = None, problems: str = "") -> None:
         if data is not None and problems:
             raise TaskError("problems from files are of one kind; leave out problems, or data")
-        super().__init__(data)
+        self.data = data
+        self.stored = None if data is None else StoredProblems(data, self.spec.channels)
         self.problems, self.kind = problems, parse_problems(problems)
         if data is not None or self.kind.walls is not None:
             self.sizes = range(2, 4002)
