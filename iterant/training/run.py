@@ -23,7 +23,7 @@ from iterant.io import RunFolder, code_version
 from iterant.io.checkpoint import NET
 from iterant.io.files import quoted
 from iterant.nets import Net, build, parameter_count
-from iterant.nets.fast.sparse_training import can_unroll_messages
+from iterant.nets.fast import can_unroll_messages
 from iterant.nets.from_recipe import build_network
 from iterant.nets.protocol import shape_faults
 from iterant.rng import check_seed
