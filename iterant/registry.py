@@ -63,10 +63,6 @@ LOCATIONS: dict[str, dict[str, str]] = {
     "job": {
         "train-and-evaluate": "iterant.runner.worker:train_and_evaluate",
         "train-and-measure": "iterant.experiments.reproduce:train_and_measure",
-        # its name before 0.2
-        "iterant.experiments.reproduce:train_and_measure": (
-            "iterant.experiments.reproduce:train_and_measure"
-        ),
     },
 }
 

@@ -78,7 +78,7 @@ class TaskSpec:
 class Batch:
     """Problems and their answers, in the conventions of the Easy-to-Hard benchmark.
 
-    >>> inputs, targets = task.sample(10, size=9)
+    >>> inputs, targets = iterant.task("mazes").sample(10, size=9)
     """
 
     inputs: Tensor
@@ -166,7 +166,7 @@ class LegendEntry:
 class Description:
     """A problem and perhaps an answer, as text and as coloured cells, which `iterant.draw` draws.
 
-    >>> task.describe(batch, 0).title
+    >>> iterant.task("mazes").describe(batch, 0).title
     'mazes'
     """
 
