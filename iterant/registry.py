@@ -142,21 +142,19 @@ def find(kind: str, word: str) -> Any:
             f"{kind} {word!r} cannot be imported ({error}); wanted one of "
             f"{', '.join(known(kind))}, or module:Class, installed or in this folder"
         ) from error
-    found = getattr(module, attribute, None)
-    if found is None:
+    cls = getattr(module, attribute, None)
+    if cls is None:
         raise UnknownName(
             f"the module {module_name!r} holds no {attribute!r}; check the name of the class"
         )
     protocol = vars(_import(_PROTOCOLS[kind])).items()
     methods = [name for name, value in protocol if callable(value) and not name.startswith("_")]
     # Checked before anything is called: the name may be that of any function.
-    if not isinstance(found, type) or not all(
-        callable(getattr(found, name, None)) for name in methods
-    ):
+    if not isinstance(cls, type) or not all(callable(getattr(cls, name, None)) for name in methods):
         raise UsageError(
             f"{word!r} is no {kind}: wanted a class with the methods {', '.join(methods)}"
         )
-    return found
+    return cls
 
 
 def _import(location: str) -> Any:

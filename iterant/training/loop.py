@@ -24,7 +24,7 @@ from typing import Any
 import torch
 
 from iterant.errors import RunError, TaskError, TrainingStopped
-from iterant.evaluation import Curve, budget_of, evaluate_batch
+from iterant.evaluation import Curve, evaluate_batch, resolve_steps
 from iterant.formatting import duration, size_text
 from iterant.io import RunFolder
 from iterant.nets import parameter_count
@@ -388,7 +388,7 @@ class Validator:
         """Accuracy on held-out problems after m iterations."""
         if len(self.held_out) == 0:
             return {}
-        m = budget_of(net, self.recipe.iterations, cut=True)
+        m = resolve_steps(net, self.recipe.iterations, cut=True)
         return {"validation": self._evaluate(net, self.held_out, m).end}
 
     def monitor(self, net: Net) -> Figures:
@@ -397,7 +397,7 @@ class Validator:
         Accuracy after 2 m iterations on some held-out problems, after 2 m and 4 m on larger ones,
         and whether features converge there. Of a network of fixed depth: accuracy on larger ones.
         """
-        m, figures = budget_of(net, self.recipe.iterations, cut=True), {}
+        m, figures = resolve_steps(net, self.recipe.iterations, cut=True), {}
         fixed_depth = depth_of(net) is not None
         if len(self.held_out) and not fixed_depth:
             curve = self._evaluate(net, self.held_out[:_MOST_AT_2M], 2 * m)

@@ -31,15 +31,9 @@ if TYPE_CHECKING:
     from iterant.nets.fast.deep_thinking import Fused
 
 __all__ = [
-    "FusedRule",
-    "SparseMaxPlus",
-    "SparseRule",
-    "accelerate",
-    "can_unroll_messages",
-    "fuse_for_training",
-    "fused",
-    "threads",
-]
+    "FusedRule", "SparseMaxPlus", "SparseRule", "accelerate", "can_unroll_messages",
+    "fuse_for_training", "fused", "threads",
+]  # fmt: skip
 
 
 def accelerate(net: Net, inputs: Tensor, *, reuse: bool = False) -> Net:
