@@ -103,7 +103,7 @@ def allowed() -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def names_of_file(path: object, content: Any, *, trust: bool) -> Iterator[None]:
-    """Look up names that a file holds; ``trust`` allows them, else the error says which file."""
+    """Within it, names that a file holds are looked up: ``trust`` allows them, errors name it."""
     if trust:
         allow(content)
     try:

@@ -413,8 +413,8 @@ class Kind:
     """The middle of the range"""
 
 
-def ranges(values: NDArray[Any], width: int, scale: str) -> list[Kind]:
-    """Kinds by ranges of an integer that occur: ``ranges(ratings, 100, "rating")``."""
+def kinds_by_range(values: NDArray[Any], width: int, scale: str) -> list[Kind]:
+    """Kinds by ranges of an integer that occur: ``kinds_by_range(ratings, 100, "rating")``."""
     bins = torch.from_numpy(np.asarray(values).astype(np.int64)) // width
     return [
         Kind(

@@ -342,15 +342,15 @@ def run_summary(task: Task, recipe: Recipe) -> dict[str, Any]:
     task = with_problems(task, recipe.problems)
     net, description = build_network(recipe.described(), task.spec, seed=0)
     held_out, problems = split_sizes(task, recipe)
-    per_epoch = problems // recipe.batch_size
+    steps_per_epoch = problems // recipe.batch_size
     return {
         "network": description,
         "parameters": parameter_count(net),
         "size": task.check_size(recipe.size),
         "problems": problems,
         "held_out": held_out,
-        "steps_per_epoch": per_epoch,
-        "steps": per_epoch * recipe.epochs,
+        "steps_per_epoch": steps_per_epoch,
+        "steps": steps_per_epoch * recipe.epochs,
     }
 
 

@@ -61,7 +61,7 @@ from iterant.tasks.protocol import (
     TaskSpec,
     check_prediction,
     every_position_right,
-    ranges,
+    kinds_by_range,
     task_text,
 )
 
@@ -215,7 +215,7 @@ class Mazes(SizedTask):
     def kinds(self, batch: Batch) -> list[Kind]:
         """Mazes by the length of their path, in tens of cells."""
         lengths = batch.extras.get("path_length")
-        return [] if lengths is None else ranges(lengths, 10, "squares of way")
+        return [] if lengths is None else kinds_by_range(lengths, 10, "squares of way")
 
     def near_misses(self, prediction: Tensor, batch: Batch) -> NearMiss:
         """How each prediction is wrong: wrong pixels, whether connected, whether valid.
