@@ -33,6 +33,11 @@ from iterant.notebook import NotebookLine, in_notebook
 from iterant.solving import MAX_STEPS, AnswerBuffer, Iteration, check_fits, iterate_until_done
 from iterant.tasks.protocol import Batch, Size, Task, offers, slices
 
+__all__ = [
+    "RULES", "Curve", "Operations", "budget_of", "evaluate", "evaluate_batch",
+    "evaluate_long", "is_finite", "operations", "resolve_steps", "tradeoff", "wilson",
+]  # fmt: skip
+
 POSITIONS_AT_ONCE = 1 << 20
 """Most positions of one batch, to bound memory."""
 _FEATURES_AT_ONCE = 1 << 27
