@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from iterant.errors import IterantError as IterantError
     from iterant.evaluation import evaluate as evaluate
     from iterant.solving import solve as solve
-    from iterant.tasks.user import task as task
+    from iterant.tasks.protocol import task as task
     from iterant.training.run import train as train
     from iterant.zoo.loading import load as load
 
@@ -41,7 +41,7 @@ _WHERE = {
     "last": "iterant.engine",
     "load": "iterant.zoo.loading",
     "solve": "iterant.solving",
-    "task": "iterant.tasks.user",
+    "task": "iterant.tasks.protocol",
     "think": "iterant.engine",
     "train": "iterant.training.run",
 }

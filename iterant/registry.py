@@ -63,10 +63,6 @@ LOCATIONS: dict[str, dict[str, str]] = {
     "job": {
         "train-and-evaluate": "iterant.runner.worker:train_and_evaluate",
         "train-and-measure": "iterant.experiments.reproduce:train_and_measure",
-        # its name before 0.2
-        "iterant.experiments.reproduce:train_and_measure": (
-            "iterant.experiments.reproduce:train_and_measure"
-        ),
     },
 }
 
@@ -107,7 +103,7 @@ def allowed() -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def names_of_file(path: object, content: Any, *, trust: bool) -> Iterator[None]:
-    """Look up names that a file holds; ``trust`` allows them, else the error says which file."""
+    """Within it, names that a file holds are looked up: ``trust`` allows them, errors name it."""
     if trust:
         allow(content)
     try:
@@ -146,21 +142,19 @@ def find(kind: str, word: str) -> Any:
             f"{kind} {word!r} cannot be imported ({error}); wanted one of "
             f"{', '.join(known(kind))}, or module:Class, installed or in this folder"
         ) from error
-    found = getattr(module, attribute, None)
-    if found is None:
+    cls = getattr(module, attribute, None)
+    if cls is None:
         raise UnknownName(
             f"the module {module_name!r} holds no {attribute!r}; check the name of the class"
         )
     protocol = vars(_import(_PROTOCOLS[kind])).items()
     methods = [name for name, value in protocol if callable(value) and not name.startswith("_")]
     # Checked before anything is called: the name may be that of any function.
-    if not isinstance(found, type) or not all(
-        callable(getattr(found, name, None)) for name in methods
-    ):
+    if not isinstance(cls, type) or not all(callable(getattr(cls, name, None)) for name in methods):
         raise UsageError(
             f"{word!r} is no {kind}: wanted a class with the methods {', '.join(methods)}"
         )
-    return found
+    return cls
 
 
 def _import(location: str) -> Any:

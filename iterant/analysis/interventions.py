@@ -25,8 +25,7 @@ from iterant.analysis.report import Result, text
 from iterant.draw.plots import Plot, Trace
 from iterant.engine import After, Thought, think
 from iterant.errors import UsageError, argument
-from iterant.evaluation import is_finite
-from iterant.evaluation.evaluator import POSITIONS_AT_ONCE, Progress
+from iterant.evaluation import POSITIONS_AT_ONCE, Progress, is_finite
 from iterant.nets.fast import fused
 from iterant.nets.protocol import Net, like
 from iterant.rng import Stream

@@ -25,7 +25,7 @@ from iterant.nets.from_recipe import build_network
 from iterant.nets.protocol import Net, depth_of, readout_of
 from iterant.solving import default_max_steps, solve
 from iterant.tasks.protocol import Problem
-from iterant.tasks.user import task as named_task
+from iterant.tasks.protocol import task as named_task
 from iterant.threads import load as machine_load
 from iterant.training.optim import lr_factor
 from iterant.training.recipe import recipe as named_recipe
@@ -110,7 +110,7 @@ def bench_train(
     A round is ``steps`` optimizer steps of each side, from the same weights, on the same problems
     and with the same n and k, which are spread evenly over the recipe's range. Ours is the
     `Trainer` of a training run: on a GPU with CUDA graphs and, unless ``precision`` says otherwise,
-    in bf16. ``changes``: width, batch and precision, if they are not the recipe's.
+    in bf16. ``changes``: width, batch_size and precision, if they are not the recipe's.
     """
     target, task_object = registry.device(device), named_task(task)
     usual = named_recipe(recipe, task_object.spec.name, net)
@@ -123,9 +123,8 @@ def bench_train(
         full_recipe.batch_size, size=task_object.check_size(full_recipe.size), seed=seed
     )
     draws = [EvenRng(seed, step, of=steps) for step in range(steps)]
-    pairs = [
-        progressive_of(network, full_recipe).draw(rng) for rng in draws
-    ]  # n and k of every step
+    objective = progressive_of(network, full_recipe)
+    pairs = [objective.draw(rng) for rng in draws]  # n and k of every step
 
     def prepare() -> Sides:
         net, _ = build_network(full_recipe.described(), task_object.spec, seed)

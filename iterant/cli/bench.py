@@ -59,8 +59,8 @@ def train(
     from iterant.bench.benchmarks import bench_train
 
     figures = _measure(
-        bench_train, out, task=task, recipe=recipe, net=net, width=width, batch=batch, steps=steps,
-        rounds=rounds, device=device, precision=precision, seed=seed, memory=memory,
+        bench_train, out, task=task, recipe=recipe, net=net, width=width, batch_size=batch,
+        steps=steps, rounds=rounds, device=device, precision=precision, seed=seed, memory=memory,
     )  # fmt: skip
     echo(f"{figures['net']}, {figures['parameters']:,} parameters, on {figures['device']}")
     print_table(

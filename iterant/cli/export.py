@@ -66,7 +66,7 @@ def import_(file: Path, /, *, task: TaskName, out: Path, group_norm: bool = Fals
         group_norm: the network was trained with group norm (the file does not record it)
     """
     from iterant.export import import_checkpoint
-    from iterant.tasks.user import task as named_task
+    from iterant.tasks.protocol import task as named_task
 
     spec = named_task(task).spec
     imported = import_checkpoint(file, task=spec, out=out, group_norm=group_norm)

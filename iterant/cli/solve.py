@@ -97,8 +97,8 @@ def solve(
         pgn: read the problems as games in PGN
     """
     from iterant.solving import solutions
+    from iterant.tasks.protocol import task as named_task
     from iterant.tasks.protocol import with_problems
-    from iterant.tasks.user import task as named_task
     from iterant.zoo.loading import load
 
     target = None if save is None else check_target(save)
@@ -320,8 +320,8 @@ def sample(
 
     from iterant.draw.figure import check_picture, save_picture
     from iterant.draw.terminal import terminal
+    from iterant.tasks.protocol import task as named_task
     from iterant.tasks.protocol import with_problems
-    from iterant.tasks.user import task as named_task
 
     target = None if save is None else check_picture(save)
     task_object = with_problems(named_task(task, data=data), problems)

@@ -10,11 +10,6 @@ from iterant.export.hub import Source, export_hub, open_source
 from iterant.export.onnx import Exported, export_onnx
 
 __all__ = [
-    "Exported",
-    "Imported",
-    "Source",
-    "export_hub",
-    "export_onnx",
-    "import_checkpoint",
+    "Exported", "Imported", "Source", "export_hub", "export_onnx", "import_checkpoint",
     "open_source",
-]
+]  # fmt: skip

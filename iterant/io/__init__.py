@@ -12,20 +12,7 @@ from iterant.io.results import code_version, read_result, write_result
 from iterant.io.run_folder import RunFolder, RunSummary, list_runs
 
 __all__ = [
-    "RunFolder",
-    "RunSummary",
-    "append_line",
-    "code_version",
-    "is_torn",
-    "list_runs",
-    "load_tensors",
-    "read_json",
-    "read_lines",
-    "read_result",
-    "read_weights",
-    "save_tensors",
-    "save_weights",
-    "write_atomic",
-    "write_json",
-    "write_result",
-]
+    "RunFolder", "RunSummary", "append_line", "code_version", "is_torn", "list_runs",
+    "load_tensors", "read_json", "read_lines", "read_result", "read_weights", "save_tensors",
+    "save_weights", "write_atomic", "write_json", "write_result",
+]  # fmt: skip

@@ -18,7 +18,8 @@ whatever the weights are. It is implemented by weight tying: the convolutions st
 of their weights is 0 or one of a few hundred shared parameters (`SharedWeights`).
 
 Shapes: B batch, C channels, W width, H hidden, K classes, D sides of a cell (2 per dimension),
-F free parameters of a layer, *S space in pixels, *Q space in cells.
+V views of a cell (itself and its neighbours, or their sum), X any number of channels, F free
+parameters of a layer, *S space in pixels, *Q space in cells.
 """
 
 from __future__ import annotations
@@ -106,9 +107,9 @@ class LocalRule(nn.Module):
         super().__init__()
         self.config, self.readout = config, readout(config.readout)
         conv = CONV[config.dims]
-        seen = 2 if config.summed else 1 + 2 * config.dims
-        self.sight = conv(seen * config.width, config.hidden, 1, bias=False)
-        self.recall = conv(seen * config.channels, config.hidden, 1)
+        views = 2 if config.summed else 1 + 2 * config.dims
+        self.sight = conv(views * config.width, config.hidden, 1, bias=False)
+        self.recall = conv(views * config.channels, config.hidden, 1)
         self.mix = conv(config.hidden, config.width, 1)
         self.head = conv(config.width, config.classes, 1)
         if config.messages:
@@ -116,15 +117,15 @@ class LocalRule(nn.Module):
 
     def read(self, inputs: Tensor) -> Tensor:
         """(B, H + 1, *Q): the recall term, and 1 where a cell is open."""
-        seen, is_open = self.view(inputs)
-        return torch.cat([self.recall(seen), is_open], dim=1)
+        problem, is_open = self.view(inputs)
+        return torch.cat([self.recall(problem), is_open], dim=1)
 
     def view(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """The problem at a cell and its neighbours (B, seen * C, *Q); 1 where open (B, 1, *Q)."""
+        """The problem at a cell and its neighbours (B, V * C, *Q); 1 where open (B, 1, *Q)."""
         cells = in_cells(inputs, self.config.stem)
         is_open = (cells > 0).any(dim=1, keepdim=True).to(cells.dtype)
-        seen = self._with_neighbours(cells, neighbours_of_cells(cells))
-        return seen, is_open if self.config.masked else torch.ones_like(is_open)
+        problem = self._with_neighbours(cells, neighbours_of_cells(cells))
+        return problem, is_open if self.config.masked else torch.ones_like(is_open)
 
     def start(self, inputs: Tensor) -> Tensor:
         """Zeros, (B, W, *Q)."""
@@ -138,16 +139,16 @@ class LocalRule(nn.Module):
         is_open = memory[:, -1:]
         # Interventions may write into walls; their neighbours must not see it.
         state = features * is_open if self.config.masked else features
-        seen = self.seen(state, neighbours_of_cells(state))
-        hidden = torch.relu(self.sight(seen) + memory[:, :-1])
+        visible = self._visible(state, neighbours_of_cells(state))
+        hidden = torch.relu(self.sight(visible) + memory[:, :-1])
         return torch.tanh(self.mix(hidden)) * is_open
 
     def answer(self, features: Tensor) -> Tensor:
         """Logits (B, K, *S)."""
         return in_pixels(self.head(features), self.config.stem)
 
-    def seen(self, state: Tensor, neighbours: Sequence[Tensor]) -> Tensor:
-        """(B, seen, …): what ``sight`` reads, given the states (B, W, …) of a cell and its sides.
+    def _visible(self, state: Tensor, neighbours: Sequence[Tensor]) -> Tensor:
+        """(B, X, …): what ``sight`` reads, given the states (B, W, …) of a cell and its sides.
 
         With messages, only the message that each neighbour sends to this cell.
         """
@@ -159,7 +160,7 @@ class LocalRule(nn.Module):
         return torch.cat(messages, dim=1)
 
     def _with_neighbours(self, values: Tensor, neighbours: Sequence[Tensor]) -> Tensor:
-        """(B, seen * X, …): the values of a cell and of its neighbours, or of their sum."""
+        """(B, V * X, …): the values of a cell and of its neighbours, or of their sum."""
         around = [sum(neighbours[1:], neighbours[0])] if self.config.summed else neighbours
         return torch.cat([values, *around], dim=1)
 

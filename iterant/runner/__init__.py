@@ -18,21 +18,7 @@ from iterant.runner.sweeps import stop, sweep, train_seeds
 from iterant.runner.worker import Launch
 
 __all__ = [
-    "Cluster",
-    "EvaluationSpec",
-    "Launch",
-    "Plan",
-    "PlannedRun",
-    "SweepFolder",
-    "SweepStatus",
-    "collect",
-    "parse_seeds",
-    "planned",
-    "read_plan",
-    "save_picture",
-    "status",
-    "stop",
-    "sweep",
-    "table",
-    "train_seeds",
-]
+    "Cluster", "EvaluationSpec", "Launch", "Plan", "PlannedRun", "SweepFolder", "SweepStatus",
+    "collect", "parse_seeds", "planned", "read_plan", "save_picture", "status", "stop", "sweep",
+    "table", "train_seeds",
+]  # fmt: skip

@@ -34,8 +34,6 @@ Fields = dict[str, Any]
 _MOST_RUNS = 100_000
 _MOST_SEEDS = 1000
 _LONGEST_NAME = 80
-_OLD_NAMES = {"beside": "sibling_folders"}
-"""Keys in the sweep.json of earlier versions."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +112,7 @@ class Plan:
     def of(cls, described: Mapping[str, Any]) -> Plan:
         runs = tuple(PlannedRun(**run) for run in described["runs"])
         tests = tuple(EvaluationSpec(**test) for test in described["tests"])
-        fields = {_OLD_NAMES.get(key, key): value for key, value in described.items()}
-        return cls(**{**fields, "runs": runs, "tests": tests})
+        return cls(**{**described, "runs": runs, "tests": tests})
 
 
 def parse_seeds(seeds: str | Sequence[int]) -> list[int]:

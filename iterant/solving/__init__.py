@@ -4,12 +4,18 @@
     >>> task.solved(answer.prediction, batch)
 
 solver.py    solve() for tensors, and the loop underneath
-problems.py  solutions() for problems, from files or sampled: answers in words, checked
-film.py      the answer after each iteration
+problems.py  solutions() for problems, from files or sampled: answers in words, checked, filmed
 """
 
-from iterant.solving.film import Film, Frame
-from iterant.solving.problems import Solution, Viewer, batches, default_max_steps, solutions
+from iterant.solving.problems import (
+    Film,
+    Frame,
+    Solution,
+    Viewer,
+    batches,
+    default_max_steps,
+    solutions,
+)
 from iterant.solving.solver import (
     BUDGET,
     LAST_LAYER,
@@ -22,10 +28,10 @@ from iterant.solving.solver import (
     solve,
 )
 
-iterate, budget_for = iterate_until_done, default_max_steps  # their names before 0.2
+budget_for = default_max_steps  # its name before 0.2
 
 __all__ = [
     "BUDGET", "LAST_LAYER", "MAX_STEPS", "Answer", "AnswerBuffer", "Film", "Frame", "Iteration",
-    "Solution", "Viewer", "batches", "budget_for", "check_fits", "default_max_steps", "iterate",
+    "Solution", "Viewer", "batches", "budget_for", "check_fits", "default_max_steps",
     "iterate_until_done", "solutions", "solve",
 ]  # fmt: skip

@@ -13,21 +13,24 @@ from __future__ import annotations
 import base64
 import html
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Any, cast
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from iterant import registry
+from iterant.engine import Thought
 from iterant.errors import UsageError
 from iterant.formatting import counted
 from iterant.halting import SETTLED, Rule
-from iterant.nets.protocol import Net, like
-from iterant.solving.film import Film, Frame, frames_of
+from iterant.nets.protocol import Net, like, readout_of
 from iterant.solving.solver import MAX_STEPS, Answer, Iteration, check_fits, solve
 from iterant.tasks.protocol import (
     OptionalMethods,
@@ -45,6 +48,79 @@ _MAX_PROBLEMS, _MAX_POSITIONS = 64, 1 << 18
 """Largest number of problems, and of positions of all of them, in a batch"""
 _MAX_TEXT_POSITIONS = 1 << 17
 """Answers of a film are also written as text if they have at most this many positions in all"""
+
+_FILM_BYTES, _MIN_FRAMES, _MAX_FRAMES = 16 << 20, 16, 4096
+"""Memory of a film; least and most frames"""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The answer after one iteration."""
+
+    step: int
+    prediction: NDArray[np.uint8]
+    """(*S)"""
+    min_confidence: float
+    """The probability of the predicted class at the least confident position"""
+    sure = property(attrgetter("min_confidence"))  # its name before 0.2
+
+
+class Film:
+    """The answers to one problem by iteration, in bounded memory.
+
+    The frames are spread evenly over the iterations: when the film is full, every other frame is
+    dropped and frames are taken half as often from then on. Films of small problems hold every
+    iteration.
+    """
+
+    def __init__(self, positions: int) -> None:
+        """Keep as many frames of a problem with this many positions as fit in 16 MiB."""
+        room = _FILM_BYTES // max(1, positions)
+        self.max_frames = min(max(room, _MIN_FRAMES), _MAX_FRAMES)
+        self.stride = 1
+        """Iterations from one frame to the next"""
+        self.frames: list[Frame] = []
+        """In the order of iterations"""
+
+    def due(self, step: int) -> bool:
+        """Whether this iteration gets a frame; the first always does."""
+        return (step - 1) % self.stride == 0
+
+    def put(self, frame: Frame, *, last: bool = False) -> None:
+        """Add a frame if it is due; ``last``: in any case."""
+        if not (last or self.due(frame.step)):
+            return
+        if len(self.frames) >= self.max_frames:
+            self.stride *= 2
+            self.frames = [old for old in self.frames if self.due(old.step)]
+        if last or self.due(frame.step):
+            self.frames.append(frame)
+
+    def at(self, step: int) -> Frame:
+        """The frame of that iteration, or the last one before it."""
+        following = bisect_right(self.frames, step, key=lambda frame: frame.step)
+        return self.frames[max(0, following - 1)]
+
+    def changes(self) -> list[Frame]:
+        """The first frame, and every one whose answer differs from the one before."""
+        return self.frames[:1] + [
+            frame
+            for before, frame in pairwise(self.frames)
+            if not np.array_equal(frame.prediction, before.prediction)
+        ]
+
+
+def _frames_of(thought: Thought) -> list[Frame]:
+    """The frame of every sample of the batch."""
+    classes = thought.prediction.unsqueeze(1)
+    probability = thought.logits.float().softmax(dim=1).gather(1, classes).squeeze(1)
+    counts = readout_of(thought.net).counted(thought.inputs)
+    if counts is not None:
+        probability = torch.where(counts, probability, 1.0)
+    least = probability.flatten(1).amin(dim=1).tolist()
+    predictions = thought.prediction.to(torch.uint8).cpu().numpy()
+    return [Frame(thought.step, *each) for each in zip(predictions, least, strict=True)]
+
 
 Viewer = Callable[[Problem, Frame, Film], None]
 """Called with every iteration of the problem being solved."""
@@ -236,7 +312,7 @@ class _Films:
         thought, rows = iteration.thought, iteration.rows.tolist()
         leaving = iteration.leaving.tolist()
         if any(leaving) or any(self.films[row].due(thought.step) for row in rows):
-            for row, frame, last in zip(rows, frames_of(thought), leaving, strict=True):
+            for row, frame, last in zip(rows, _frames_of(thought), leaving, strict=True):
                 self.films[row].put(frame, last=last)
         if self.restrict and any(leaving):
             self.logits.update(zip(rows, thought.logits, strict=True))

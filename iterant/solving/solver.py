@@ -86,6 +86,7 @@ class AnswerBuffer:
         self.steps = torch.zeros(count, dtype=torch.int64, device=device)
         self.answered_at = torch.zeros_like(self.steps)
         self.met = torch.zeros(count, dtype=torch.bool, device=device)
+        """Whether the rule was met, not only the budget spent"""
 
     def put(self, iteration: Iteration) -> None:
         """Take the answers of the samples that are leaving."""

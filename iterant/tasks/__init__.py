@@ -17,13 +17,6 @@ from iterant.tasks.protocol import Batch, Description, Size, Task, TaskSpec
 from iterant.tasks.user import PlainTask
 
 __all__ = [
-    "Batch",
-    "Description",
-    "PlainTask",
-    "Size",
-    "Task",
-    "TaskSpec",
-    "dataset",
-    "read_easy_to_hard",
+    "Batch", "Description", "PlainTask", "Size", "Task", "TaskSpec", "dataset", "read_easy_to_hard",
     "save_easy_to_hard",
-]
+]  # fmt: skip

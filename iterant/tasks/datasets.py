@@ -40,7 +40,7 @@ from iterant.io.files import check_regular, make_folder, write_atomic
 from iterant.io.pth import load_pth
 from iterant.rng import Stream
 from iterant.tasks.mazes.grid import to_image, to_pixels
-from iterant.tasks.protocol import Batch, Size, SizedTask, Task, problem_numbers
+from iterant.tasks.protocol import Batch, Size, Task
 
 _TOKEN_FILES = ("all__inputs.npy", "all__labels.npy")
 
@@ -184,28 +184,6 @@ class StoredProblems:
                 "wanted; give the folder of one or another size"
             )
         return sets[0]
-
-
-class BenchmarkTask(SizedTask):
-    """A task of the paper: generated, or with ``data=PATH`` from files of the benchmark."""
-
-    def __init__(self, data: str | Path | None = None) -> None:
-        self.data = data
-        self._stored = None if data is None else StoredProblems(data, self.spec.channels)
-
-    def check_size(self, size: Size | None) -> int:
-        """The size if it is valid; for None the size of the files, else the training size."""
-        if size is None and self._stored:
-            size = self._stored.only_size()
-        return super().check_size(size)
-
-    def sample(
-        self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
-    ) -> Batch:
-        if not self._stored:
-            return super().sample(count, size=size, seed=seed, first=first)
-        numbers = problem_numbers(count, first)
-        return self._stored.sample(numbers, size=self.check_size(size), seed=seed)
 
 
 def holds_sets(folder: Path) -> bool:

@@ -11,6 +11,8 @@ size is the number of bits.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -19,12 +21,13 @@ from torch import Tensor
 from iterant.errors import TaskError
 from iterant.formatting import counted
 from iterant.rng import Stream
-from iterant.tasks.datasets import BenchmarkTask
+from iterant.tasks.datasets import StoredProblems
 from iterant.tasks.inputs import Material
 from iterant.tasks.protocol import (
     Batch,
     Description,
     Glyph,
+    SizedTask,
     TaskSpec,
     check_prediction,
 )
@@ -36,7 +39,7 @@ _COLOURS = np.array([[240, 240, 240], [64, 64, 64], [213, 94, 0], [255, 255, 255
 _WRONG, _NONE = 2, 3
 
 
-class PrefixSums(BenchmarkTask):
+class PrefixSums(SizedTask):
     """The task: ``PrefixSums().sample(100, size=512, seed=1)``.
 
     With ``data=PATH`` the strings come from files of the Easy-to-Hard benchmark instead.
@@ -52,6 +55,10 @@ class PrefixSums(BenchmarkTask):
         tests=((24, 10_000), (32, 10_000), (48, 10_000), (512, 10_000)),
         size_means="the number of bits, at least 1",
     )
+
+    def __init__(self, data: str | Path | None = None) -> None:
+        self.data = data
+        self.stored = None if data is None else StoredProblems(data, self.spec.channels)
 
     def _generate(self, size: int, seed: int, numbers: NDArray[np.int64]) -> Batch:
         """The strings of these numbers, every bit a fair coin."""

@@ -33,6 +33,7 @@ from iterant.formatting import counted, size_text
 from iterant.rng import check_seed, is_whole
 
 if TYPE_CHECKING:
+    from iterant.tasks.datasets import StoredProblems
     from iterant.tasks.inputs import Material
 
 Size = int | tuple[int, int]
@@ -77,7 +78,7 @@ class TaskSpec:
 class Batch:
     """Problems and their answers, in the conventions of the Easy-to-Hard benchmark.
 
-    >>> inputs, targets = task.sample(10, size=9)
+    >>> inputs, targets = iterant.task("mazes").sample(10, size=9)
     """
 
     inputs: Tensor
@@ -165,7 +166,7 @@ class LegendEntry:
 class Description:
     """A problem and perhaps an answer, as text and as coloured cells, which `iterant.draw` draws.
 
-    >>> task.describe(batch, 0).title
+    >>> iterant.task("mazes").describe(batch, 0).title
     'mazes'
     """
 
@@ -219,6 +220,22 @@ class Task(Protocol):
 
         Without a prediction the known answer is shown; if there is none, the problem alone.
         """
+
+
+def task(word: str, **options: Any) -> Task:
+    """The task of this name, or a user-defined class as ``module:Class``, which is imported.
+
+        >>> task("mazes").spec.train_size
+        9
+        >>> task("iterant.tasks.prefix_sums:PrefixSums").spec.watch_sizes
+        (48, 64)
+
+    Args:
+        word: ``prefix-sums``, ``mazes``, ``chess`` or ``module:Class``.
+        options: arguments of the task, ``task("chess", data="puzzles/")``; None leaves one out.
+    """
+    registry.allow(word)
+    return registry.task(word, **options)
 
 
 def with_problems(task: Task, problems: str) -> Task:
@@ -308,11 +325,16 @@ class SizedTask(ABC):
     spec: TaskSpec
     sizes = range(1, 10_000_001)
     """The valid sizes"""
+    stored: StoredProblems | None = None
+    """Problems from files, which are used instead of generated ones"""
 
     def __repr__(self) -> str:
         return task_text(type(self).__name__, self.spec, data=getattr(self, "data", None))
 
     def check_size(self, size: Size | None) -> int:
+        """The size if it is valid; for None the size of the files, else the training size."""
+        if size is None and self.stored is not None:
+            size = self.stored.only_size()
         size = self.spec.train_size if size is None else size
         if not is_whole(size) or size not in self.sizes:
             raise TaskError(
@@ -329,8 +351,10 @@ class SizedTask(ABC):
     def sample(
         self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
     ) -> Batch:
-        numbers = problem_numbers(count, first)
-        return self._generate(self.check_size(size), check_seed(seed), numbers)
+        numbers, size, seed = problem_numbers(count, first), self.check_size(size), check_seed(seed)
+        if self.stored is not None:
+            return self.stored.sample(numbers, size=size, seed=seed)
+        return self._generate(size, seed, numbers)
 
     @abstractmethod
     def _generate(self, size: int, seed: int, numbers: NDArray[np.int64]) -> Batch:
@@ -389,8 +413,8 @@ class Kind:
     """The middle of the range"""
 
 
-def ranges(values: NDArray[Any], width: int, scale: str) -> list[Kind]:
-    """Kinds by ranges of an integer that occur: ``ranges(ratings, 100, "rating")``."""
+def kinds_by_range(values: NDArray[Any], width: int, scale: str) -> list[Kind]:
+    """Kinds by ranges of an integer that occur: ``kinds_by_range(ratings, 100, "rating")``."""
     bins = torch.from_numpy(np.asarray(values).astype(np.int64)) // width
     return [
         Kind(

@@ -18,14 +18,12 @@ would not notice problems that differ between two calls, which break resumed run
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from iterant import registry
 from iterant.errors import TaskError
 from iterant.tasks.protocol import (
     Batch,
@@ -128,22 +126,6 @@ class PlainTask(SizedTask):
             row_labels=labels,
             caption=f"{size}, {int(wrong.sum())} wrong" if checked else size,
         )
-
-
-def task(word: str, **options: Any) -> Task:
-    """The task of this name, or a user-defined class as ``module:Class``, which is imported.
-
-        >>> task("mazes").spec.train_size
-        9
-        >>> task("iterant.tasks.prefix_sums:PrefixSums").spec.watch_sizes
-        (48, 64)
-
-    Args:
-        word: ``prefix-sums``, ``mazes``, ``chess`` or ``module:Class``.
-        options: arguments of the task, ``task("chess", data="puzzles/")``; None leaves one out.
-    """
-    registry.allow(word)
-    return registry.task(word, **options)
 
 
 def check_task(task: Task, word: str) -> None:

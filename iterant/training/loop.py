@@ -24,7 +24,7 @@ from typing import Any
 import torch
 
 from iterant.errors import RunError, TaskError, TrainingStopped
-from iterant.evaluation import Curve, budget_of, evaluate_batch
+from iterant.evaluation import Curve, evaluate_batch, resolve_steps
 from iterant.formatting import duration, size_text
 from iterant.io import RunFolder
 from iterant.nets import parameter_count
@@ -75,11 +75,11 @@ class Loop:
         self.folder, self.clock, self.reporter = folder, clock, reporter
         self.until_perfect = until_perfect
         self.spec, self.processes, self.attempt = task.spec, trainer.processes, 1
-        self.per_epoch = len(problems) // recipe.batch_size
-        self.total = self.per_epoch * recipe.epochs
+        self.steps_per_epoch = len(problems) // recipe.batch_size
+        self.total_steps = self.steps_per_epoch * recipe.epochs
         least = _MIN_LOG_INTERVAL if trainer.device.type == "cuda" else 1
-        self.log_interval = max(least, self.per_epoch // _LOGS_PER_EPOCH)
-        self.batch = trainer.objective.new_problems
+        self.log_interval = max(least, self.steps_per_epoch // _LOGS_PER_EPOCH)
+        self.new_problems = trainer.objective.new_problems
         self.shuffle = Shuffle(len(problems), seed)
         self.validator = Validator(task, recipe, problems.held_out)
         self.guard = LossGuard(forgiving=trainer.loss_scale is not None)
@@ -111,7 +111,7 @@ class Loop:
             if self.folder is None:
                 self._steps(signals)
                 return
-            self.folder.set_status("running", step=self.step, steps=self.total)
+            self.folder.set_status("running", step=self.step, steps=self.total_steps)
             net, size = self.recipe.net, parameter_count(self.trainer.compute)
             self.reporter.begin(
                 f"{self.spec.title}: {net}, recipe {self.recipe.name}, {size:,} parameters, "
@@ -137,8 +137,8 @@ class Loop:
         """Train to the last step or the first reason to stop; returns the reason."""
         self.timed_from = (self.step, self.clock.elapsed)
         checked = self.clock.elapsed
-        while self.step < self.total:
-            in_epoch = self.step % self.per_epoch
+        while self.step < self.total_steps:
+            in_epoch = self.step % self.steps_per_epoch
             reason = None
             if self.processes.size == 1 or in_epoch % _CHECK_INTERVAL == 0:
                 self.clock.record(self.clock.elapsed - checked)
@@ -154,17 +154,17 @@ class Loop:
                 self.save()
                 return reason
             self._step()
-            if (in_epoch + 1) % self.per_epoch % self.log_interval == 0:
+            if (in_epoch + 1) % self.steps_per_epoch % self.log_interval == 0:
                 self._log_losses()
-            if in_epoch + 1 == self.per_epoch:
-                self._end_of_epoch(self.step // self.per_epoch)
+            if in_epoch + 1 == self.steps_per_epoch:
+                self._end_of_epoch(self.step // self.steps_per_epoch)
         return None
 
     def _step(self) -> None:
         rng = StepRng(self.seed, self.step)
-        rows = self.shuffle.take(self.step * self.batch, self.batch)
+        rows = self.shuffle.take(self.step * self.new_problems, self.new_problems)
         inputs, targets = self.problems.rows(rows, rng)
-        factor = lr_factor(self.recipe, self.step, self.per_epoch)
+        factor = lr_factor(self.recipe, self.step, self.steps_per_epoch)
         self.device_losses.append(self.trainer.step(inputs, targets, rng, factor).clone())
 
     def _reason_to_stop(self, signals: Signals) -> str | None:
@@ -201,16 +201,16 @@ class Loop:
 
     def _progress(self, fresh: Figures | None = None) -> RunProgress:
         """The progress of the run, for its reporter; ``fresh``: figures measured just now."""
-        factor = lr_factor(self.recipe, max(0, self.step - 1), self.per_epoch)
+        factor = lr_factor(self.recipe, max(0, self.step - 1), self.steps_per_epoch)
         return RunProgress(
             step=self.step,
-            steps=self.total,
-            epoch=self.step // self.per_epoch,
+            steps=self.total_steps,
+            epoch=self.step // self.steps_per_epoch,
             epochs=self.recipe.epochs,
             loss=self.mean_loss,
             lr=self.recipe.lr * factor,
             steps_per_second=self.speed,
-            seconds_left=(self.total - self.step) / max(self.speed, 1e-9),
+            seconds_left=(self.total_steps - self.step) / max(self.speed, 1e-9),
             figures=dict(self.figures),
             fresh=tuple(fresh or ()),
         )
@@ -227,7 +227,7 @@ class Loop:
         self._keep_best(epoch, fresh)
         accuracy = fresh.get("validation", math.inf)
         low = final and self.processes.maximum(accuracy < recipe.restart_below)
-        if low and self.attempt < _ATTEMPTS and self.total >= _MIN_STEPS:
+        if low and self.attempt < _ATTEMPTS and self.total_steps >= _MIN_STEPS:
             self._restart(fresh)
             return
         if fresh:
@@ -297,7 +297,7 @@ class Loop:
             "first_loss": self.guard.first, "losses_above": self.guard.above,
         }  # fmt: skip
         self.folder.save("last", self.trainer.tensors(), metadata)
-        self.folder.set_status("running", step=self.step, steps=self.total, best=self.best)
+        self.folder.set_status("running", step=self.step, steps=self.total_steps, best=self.best)
 
     def _check_weights(self) -> None:
         if not all(bool(weight.isfinite().all()) for weight in self.trainer.master.parameters()):
@@ -343,7 +343,7 @@ class Loop:
 
     def _log(self, kind: str, **record: Any) -> None:
         if self.folder is not None:
-            epoch = round(self.step / self.per_epoch, 4)
+            epoch = round(self.step / self.steps_per_epoch, 4)
             self.folder.log({"step": self.step, "epoch": epoch, "kind": kind, **record})
 
 
@@ -388,7 +388,7 @@ class Validator:
         """Accuracy on held-out problems after m iterations."""
         if len(self.held_out) == 0:
             return {}
-        m = budget_of(net, self.recipe.iterations, cut=True)
+        m = resolve_steps(net, self.recipe.iterations, cut=True)
         return {"validation": self._evaluate(net, self.held_out, m).end}
 
     def monitor(self, net: Net) -> Figures:
@@ -397,7 +397,7 @@ class Validator:
         Accuracy after 2 m iterations on some held-out problems, after 2 m and 4 m on larger ones,
         and whether features converge there. Of a network of fixed depth: accuracy on larger ones.
         """
-        m, figures = budget_of(net, self.recipe.iterations, cut=True), {}
+        m, figures = resolve_steps(net, self.recipe.iterations, cut=True), {}
         fixed_depth = depth_of(net) is not None
         if len(self.held_out) and not fixed_depth:
             curve = self._evaluate(net, self.held_out[:_MOST_AT_2M], 2 * m)

@@ -1,7 +1,7 @@
 """Optimizers, learning-rate schedules and loss scaling.
 
     >>> optimizer = build_optimizer(recipe, net)
-    >>> lr_factor(recipe, step=0, per_epoch=80)
+    >>> lr_factor(recipe, step=0, steps_per_epoch=80)
 
 Muon is orthogonalised momentum (Newton–Schulz) for matrix parameters, Adam for the rest. The
 gradients of a kernel that all iterations share are dominated by a few directions; Muon moves along
@@ -56,12 +56,12 @@ def build_optimizer(recipe: Recipe, net: nn.Module) -> torch.optim.Optimizer:
     return adam(groups, lr=lr, betas=betas, weight_decay=decay, fused=True)
 
 
-def lr_factor(recipe: Recipe, step: int, per_epoch: int) -> float:
+def lr_factor(recipe: Recipe, step: int, steps_per_epoch: int) -> float:
     """Factor of the learning rate at an optimizer step: warm-up times schedule.
 
     The last epoch of the warm-up has the full rate already, as in the authors' code.
     """
-    epoch, progress = step // per_epoch, step / (per_epoch * recipe.epochs)
+    epoch, progress = step // steps_per_epoch, step / (steps_per_epoch * recipe.epochs)
     warm = 1.0
     if epoch + 1 < recipe.warmup_epochs:
         warm = 1 - math.exp(-(epoch + 1) / recipe.warmup_epochs)

@@ -68,10 +68,9 @@ class ReplayPool(Objective):
         pool = self.slots
         slots = torch.from_numpy(rng.choose(recipe.batch_size, recipe.pool_slots, "slots"))
         rows = to_device(slots, inputs.device)  # (B,); new problems go into the first ones
-        # Slots of new problems that do not stay get their previous content back afterwards.
-        temporary = rows[round(fresh * recipe.pool_insert_fraction) : fresh]
-        all_stay = recipe.pool_insert_fraction == 1
-        previous = {} if all_stay else {name: column[temporary] for name, column in pool.items()}
+        # The last of the new problems are used once: their slots get their old content back.
+        once = rows[round(fresh * recipe.pool_insert_fraction) : fresh]
+        previous = {name: column[once] for name, column in pool.items()} if len(once) else {}
         self._insert(rows[:fresh], inputs, targets)
         features = self._corrupted(rows, rng)
         shard = self.processes.shard(rows)
@@ -91,7 +90,7 @@ class ReplayPool(Objective):
         if "solved" in pool:
             pool["solved"][rows] = self._solved(unroll.net, rows)
         for name, column in previous.items():
-            pool[name][temporary] = column
+            pool[name][once] = column
         return result.loss
 
     @torch.no_grad()
@@ -110,8 +109,10 @@ class ReplayPool(Objective):
             self.slots["solved"] = torch.ones_like(index, dtype=torch.bool)
 
     def _insert(self, rows: Tensor, inputs: Tensor, targets: Tensor) -> None:
-        """Put new problems into these slots, except into those that keep theirs."""
-        # Problems that stay come first; those that start with the previous state come last.
+        """Put new problems into these slots; with ``pool_until_solved`` only where one is solved.
+
+        The last share ``pool_stale_fraction`` of them starts from the state in its slot.
+        """
         restart = rows[: round(len(rows) * (1 - self.recipe.pool_stale_fraction))]
         self.slots["filled"].index_fill_(0, restart, False)
         for name, new in (("inputs", inputs), ("targets", targets)):

@@ -23,7 +23,7 @@ from iterant.io import RunFolder, code_version
 from iterant.io.checkpoint import NET
 from iterant.io.files import quoted
 from iterant.nets import Net, build, parameter_count
-from iterant.nets.fast.sparse_training import can_unroll_messages
+from iterant.nets.fast import can_unroll_messages
 from iterant.nets.from_recipe import build_network
 from iterant.nets.protocol import shape_faults
 from iterant.rng import check_seed
@@ -342,15 +342,15 @@ def run_summary(task: Task, recipe: Recipe) -> dict[str, Any]:
     task = with_problems(task, recipe.problems)
     net, description = build_network(recipe.described(), task.spec, seed=0)
     held_out, problems = split_sizes(task, recipe)
-    per_epoch = problems // recipe.batch_size
+    steps_per_epoch = problems // recipe.batch_size
     return {
         "network": description,
         "parameters": parameter_count(net),
         "size": task.check_size(recipe.size),
         "problems": problems,
         "held_out": held_out,
-        "steps_per_epoch": per_epoch,
-        "steps": per_epoch * recipe.epochs,
+        "steps_per_epoch": steps_per_epoch,
+        "steps": steps_per_epoch * recipe.epochs,
     }
 
 

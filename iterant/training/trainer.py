@@ -19,8 +19,7 @@ from torch import Tensor, nn
 
 from iterant import registry
 from iterant.errors import RecipeError, argument
-from iterant.nets.fast import fuse_for_training
-from iterant.nets.fast.sparse_training import can_unroll_messages
+from iterant.nets.fast import can_unroll_messages, fuse_for_training
 from iterant.nets.protocol import Net, check_precision, depth_of
 from iterant.rng import StepRng
 from iterant.training.cuda_graphs import CapturedCall, GraphUnroll

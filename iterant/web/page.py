@@ -36,7 +36,7 @@ from iterant.export.hub import Source, open_source
 from iterant.export.onnx import export_onnx, need_extra
 from iterant.io import read_json, write_json
 from iterant.io.files import cache_folder, check_new_folder, make_folder, read_bytes
-from iterant.tasks.user import task
+from iterant.tasks.protocol import task
 from iterant.zoo import shipped
 
 PACKAGE, VERSION = "onnxruntime-web", "1.30.0"

@@ -24,7 +24,7 @@ MODULES = [
     for module in pkgutil.walk_packages(iterant.__path__, "iterant.")
     if not module.name.endswith("__main__")
 ]
-TRUE = ["draw.figure", "engine", "evaluation.evaluator", "halting", "nets.deep_thinking",
+TRUE = ["draw.figure", "engine", "evaluation", "halting", "nets.deep_thinking",
         "nets.protocol", "registry", "solving", "tasks.prefix_sums",
         "tasks.protocol", "tasks.user", "training.recipe"]  # fmt: skip
 """Modules whose examples are run; those of others show a use in a program of the reader's."""

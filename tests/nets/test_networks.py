@@ -17,6 +17,7 @@ from iterant.nets import (
     DeepThinking,
     PaperConfig,
     build,
+    catalogue,
     depth_of,
     paper_net,
 )
@@ -64,6 +65,14 @@ def test_the_network_is_the_papers_equations(
     x = torch.randn(2, 3, *[6] * dims, generator=torch.Generator().manual_seed(1)).double()
     logits = last(think(net, x, steps=4)).logits
     assert (logits - plain_forward(net, x, 4)).abs().max() < 1e-12
+
+
+def test_parameter_counts_are_those_of_the_authors_code() -> None:
+    counts = dict(catalogue())
+    assert len(counts) == 12
+    assert counts["prefix-sums dt-recall"] == 3_123_600
+    assert counts["mazes dt-recall"] == 783_504
+    assert counts["chess dt-recall"] == 12_056_976
 
 
 def test_weights_are_drawn_from_the_seed() -> None:

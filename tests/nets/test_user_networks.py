@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 import iterant
@@ -16,6 +19,7 @@ from iterant.errors import NetError, UnknownName
 from iterant.nets import build
 from iterant.nets.from_recipe import build_network
 from iterant.nets.protocol import check_user_net
+from iterant.tasks import PlainTask, Task, TaskSpec
 from iterant.training.recipe import Recipe
 
 
@@ -114,6 +118,47 @@ def test_a_network_without_the_build_arguments(name: str, shape: dict[str, int])
     registry.allow(word := f"{Plain.__module__}:{name}")
     with pytest.raises(NetError, match=r"wanted __init__\(self, dims, channels"):
         build(word, {"dims": 1, "channels": 1, **shape})
+
+
+class ThreeClasses(Plain):
+    def __init__(self, dims: int, channels: int, classes: int) -> None:
+        super().__init__(dims, channels)
+        self.head = nn.Conv1d(4, classes, 1)
+
+
+class Thirds(PlainTask):
+    spec = TaskSpec(name="thirds", title="thirds", dims=1, channels=1, classes=3, train_size=8)
+
+    def make(self, size: int, random: np.random.Generator) -> tuple[ArrayLike, ArrayLike]:
+        digits = random.integers(0, 3, size)
+        return digits[None], digits
+
+
+@pytest.mark.parametrize(
+    ("task", "net", "arguments"),
+    [
+        (iterant.task("prefix-sums"), Plain, {"dims": 1, "channels": 1}),
+        (Thirds(), ThreeClasses, {"dims": 1, "channels": 1, "classes": 3}),
+    ],
+    ids=["two classes", "three classes"],
+)
+def test_a_class_is_trained_and_its_run_loads(
+    tmp_path: Path, task: Task, net: type[Plain], arguments: dict[str, int]
+) -> None:
+    with torch.random.fork_rng(devices=[]):  # its dropout draws from the global generator
+        run = iterant.train(
+            task, net=net, out=tmp_path / "run", size=8, count=20, batch_size=8, epochs=1,
+            iterations=3, objective="progressive", monitor_every=0, device="cpu",
+        )  # fmt: skip
+    kind = f"{__name__}:{net.__name__}"
+    assert run.config["net"] == {"kind": kind, "config": arguments}
+    loaded: Any = iterant.load(run)
+    stored, _ = run.load(run.config["prefer"], "net.")
+    weights = {f"net.{name}": weight for name, weight in loaded.state_dict().items()}
+    assert weights.keys() == stored.keys()
+    assert all(torch.equal(weights[name], stored[name]) for name in stored)
+    batch = task.sample(3, size=8)
+    assert iterant.solve(loaded, batch.inputs, max_steps=5).prediction.shape == (3, 8)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -140,13 +139,6 @@ def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
         pass
     with pytest.raises(RunError, match="holds no sweep"):
         SweepFolder.open(tmp_path)
-
-
-def test_the_plan_of_an_earlier_version_is_read() -> None:
-    plan = replace(small_plan(), sibling_folders=True)
-    described = plan.described()
-    described["beside"] = described.pop("sibling_folders")
-    assert Plan.of(described) == plan
 
 
 def test_a_corrupt_plan_is_refused(tmp_path: Path) -> None:

@@ -75,6 +75,9 @@ WRONG: dict[str, Callable[[], object]] = {
     "wanted a task, .*; give iterant": lambda: API.evaluate(NET, "mazes", count=2),
     "expected a task": lambda: API.train(type(MAZES), out="nowhere"),
     "give its class: net=DeepThinking": lambda: API.train(MAZES, net=NET, out="nowhere"),
+    "the rules of mazes do not restrict": lambda: next(
+        solutions(API.load("mazes"), MAZES, sample_problems(MAZES), restrict=True)
+    ),
     "got ReLU; .* the methods read": lambda: API.solve(torch.nn.ReLU(), INPUTS),
     "wanted a network, got <class": lambda: API.evaluate(type(NET), SUMS, count=2),
     r"got Batch; use batch\.inputs": lambda: API.solve(NET, BATCH),

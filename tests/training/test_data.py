@@ -45,6 +45,11 @@ def test_training_and_validation_split_the_problems(task: str) -> None:
     assert trained | validation == rows_of(whole.inputs, whole.targets)
 
 
+def test_a_range_of_stored_problems_has_no_more_than_its_own() -> None:
+    problems = training_set("chess", size=(100, 150), count=None)
+    assert (len(problems), len(problems.held_out)) == (40, 10)
+
+
 def test_half_of_the_problems_are_mirrored_at_every_step() -> None:
     task, problems = iterant.task("chess"), training_set("chess", mirror=True, count=400)
     plain, _ = training_set("chess", count=400).rows(torch.arange(320), StepRng(3, 7))

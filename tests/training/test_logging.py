@@ -1,7 +1,8 @@
-"""TensorBoard events, read back by TensorBoard's reader."""
+"""The lines of progress, and TensorBoard events, read back by TensorBoard's reader."""
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from small_runs import Listener, begin, stopping_at
 from iterant.errors import MissingExtra
 from iterant.io import RunFolder
 from iterant.training import train
-from iterant.training.logging import TensorBoardReporter
+from iterant.training.logging import RunProgress, TensorBoardReporter
 
 
 def assert_holds_the_metrics(run: RunFolder) -> None:
@@ -41,6 +42,17 @@ def test_a_resumed_run_has_each_step_once(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(first.titles) == len(second.titles) == 1
     assert [r.step for r in second.reports] == [6, 7, 8, 8, 9, 10, 11, 12, 12]
     assert_holds_the_metrics(run)
+
+
+def test_progress_in_lines() -> None:
+    start = RunProgress(0, 4000, 0, 50, math.nan, 1e-3, 0.0, math.inf)
+    assert start.lines() == ["epoch 0 of 50, step 0 of 4,000"]
+    figures = {"validation": 0.9996, "48 at 4m": 0.5, "48 change": 3e-5}
+    later = RunProgress(2000, 4000, 25, 50, 0.12345, 1e-3, 20.0, 100.0, figures)
+    first = "epoch 25 of 50, step 2,000 of 4,000, loss 0.1235, 20.0 steps/s"
+    rest = ["accuracy 99.9 % at m", "monitoring: 48 at 4m 50.0 %, 48 change 3e-05"]
+    assert later.lines() == [f"{first}, 1 min 40 s left", *rest]
+    assert later.lines(is_over=True) == [first, *rest]
 
 
 def test_missing_tensorboard_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,25 @@ def test_loss_over_positions_equals_the_formula(smoothing: float) -> None:
     torch.testing.assert_close(both, 0.75 * classes + 0.25 * ours)
 
 
+def test_loss_over_positions_counts_no_walls() -> None:
+    task = iterant.task("mazes")
+    batch = task.sample(3, size=5, seed=2)
+    net, _ = build_network(Recipe(width=4).described(), task.spec, seed=1)
+    logits = torch.randn(3, 2, 16, 16, generator=torch.Generator().manual_seed(1))
+    is_wall = (batch.inputs == 0).all(dim=1, keepdim=True)
+    other_walls = torch.where(is_wall, 7.0, logits)
+    criterion = Criterion(position_loss=1.0)
+    ours = criterion(net, logits, batch.inputs, batch.targets)
+    assert torch.equal(criterion(net, other_walls, batch.inputs, batch.targets), ours)
+    open_scores = [scores[~wall] for scores, wall in zip(logits[:, 1], is_wall[:, 0], strict=True)]
+    on_path = [grid[~wall] == 1 for grid, wall in zip(batch.targets, is_wall[:, 0], strict=True)]
+    losses = [
+        -scores.log_softmax(0)[path].mean()
+        for scores, path in zip(open_scores, on_path, strict=True)
+    ]
+    torch.testing.assert_close(ours, torch.stack(losses).mean())
+
+
 def batch_of(problem: str) -> Batch:
     if problem == "mazes":
         mazes = iterant.task("mazes").sample(2, size=3, seed=3)

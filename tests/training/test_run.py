@@ -16,6 +16,7 @@ from small_runs import KINDS, Listener, assert_equal, begin, stopping_at, uninte
 import iterant
 from iterant.errors import RunError, UsageError
 from iterant.io import RunFolder, read_json, write_json
+from iterant.tasks.prefix_sums import PrefixSums
 from iterant.training import train
 from iterant.training.run import threads_of
 
@@ -62,6 +63,12 @@ def test_start_refuses_another_network_or_optimizer(
     with pytest.raises(RunError, match=message):
         begin(tmp_path / "b", **{"init_from": uninterrupted()["progressive"].path, **changes})
     assert not (tmp_path / "b").exists()
+
+
+def test_start_refuses_a_run_without_a_checkpoint(tmp_path: Path) -> None:
+    source = RunFolder.create(tmp_path / "a", uninterrupted()["progressive"].config)
+    with pytest.raises(RunError, match="has no checkpoint yet; train it first"):
+        begin(tmp_path / "b", init_from=source.path)
 
 
 @pytest.mark.parametrize(
@@ -113,6 +120,16 @@ def test_a_resumed_run_keeps_its_task_and_recipe(
 ) -> None:
     with pytest.raises(error, match=message):
         train(task, resume=uninterrupted()["pool"].path, **changes)
+
+
+def test_a_run_resumes_with_the_task_as_an_object(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopping_at(monkeypatch, 6)
+    run = begin(tmp_path / "run")
+    stopping_at(monkeypatch, None)
+    resumed = train(PrefixSums(), resume=run.path, device="cpu")
+    assert_equal(resumed, uninterrupted()["progressive"])
 
 
 def test_folders_that_hold_a_run_or_none(tmp_path: Path) -> None:

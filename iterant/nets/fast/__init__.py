@@ -31,14 +31,9 @@ if TYPE_CHECKING:
     from iterant.nets.fast.deep_thinking import Fused
 
 __all__ = [
-    "FusedRule",
-    "SparseMaxPlus",
-    "SparseRule",
-    "accelerate",
-    "fuse_for_training",
-    "fused",
-    "threads",
-]
+    "FusedRule", "SparseMaxPlus", "SparseRule", "accelerate", "can_unroll_messages",
+    "fuse_for_training", "fused", "threads",
+]  # fmt: skip
 
 
 def accelerate(net: Net, inputs: Tensor, *, reuse: bool = False) -> Net:
@@ -84,6 +79,17 @@ def fuse_for_training(net: object) -> Fused | None:
         return None
     on_gpu = net.projection.weight.is_cuda
     return (fuse_strings(net) if on_gpu else None) or Fused(net)
+
+
+def can_unroll_messages(net: Net) -> bool:
+    """Whether `sparse_training.MessageTrajectory` can train this network.
+
+    That takes a local rule with messages and equal sides, whose loss counts no position outside of
+    open cells.
+    """
+    if type(net) is not LocalRule or not (net.config.messages and net.config.isotropic):
+        return False
+    return not net.config.masked or net.config.readout == "argmax-open"
 
 
 @contextmanager

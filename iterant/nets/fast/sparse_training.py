@@ -26,19 +26,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from iterant.nets.fast.sparse import neighbours_of
-from iterant.nets.local_rule import LocalRule, bias_of, in_pixels, message_layouts
-from iterant.nets.protocol import Net
-
-
-def can_unroll_messages(net: Net) -> bool:
-    """Whether `MessageTrajectory` can train this network.
-
-    That takes a local rule with messages and equal sides, whose loss counts no position outside of
-    open cells.
-    """
-    if type(net) is not LocalRule or not (net.config.messages and net.config.isotropic):
-        return False
-    return not net.config.masked or net.config.readout == "argmax-open"
+from iterant.nets.local_rule import bias_of, in_pixels, message_layouts
 
 
 @dataclass(frozen=True)

@@ -426,7 +426,8 @@ def fuse_strings(net: PaperNet) -> FusedStrings | None:
     faster = (
         config.dims == 1 and config.width >= _LEAST_WIDTH and has_kernels(net.projection.weight)
     )
-    shared = isinstance(net, FeedForward) and net.recall is not None
-    if not faster or shared or config.bounded or aligned(config.width) != config.width:
+    # Layers of a feed-forward network differ, but for one recall layer, whose gradient is a sum.
+    mixed = isinstance(net, FeedForward) and net.recall is not None
+    if not faster or mixed or config.bounded or aligned(config.width) != config.width:
         return None
     return FusedStrings(net)

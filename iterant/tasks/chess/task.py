@@ -64,8 +64,8 @@ from iterant.tasks.protocol import (
     TaskSpec,
     check_prediction,
     every_position_right,
+    kinds_by_range,
     problem_numbers,
-    ranges,
     task_text,
 )
 
@@ -240,7 +240,7 @@ class Chess:
             return []
         flags = torch.from_numpy(batch.extras["flags"].astype(np.int64))
         themes = [Kind(name, (flags >> bit & 1).bool()) for bit, name in enumerate(FLAGS)]
-        return [*ranges(batch.extras["rating"], 100, "rating"), *themes]
+        return [*kinds_by_range(batch.extras["rating"], 100, "rating"), *themes]
 
     def encode(self, problem: str) -> Batch:
         """One position as a FEN or an EPD; targets are the first of the best moves, else -1."""

@@ -1,4 +1,4 @@
-"""Mazes as grids of cells and as images, and their shortest paths.
+"""Mazes as grids of cells, as images and as text, and their shortest paths.
 
     >>> mazes = from_text("S.#\\n#.#\\n#.E")[None]      # codes: WALL, FREE, START, END
     >>> descend(mazes, distances(mazes)).sum(), to_image(mazes).shape
@@ -30,6 +30,8 @@ COLOURS = np.array([[0, 0, 0], [1, 1, 1], [0, 1, 0], [1, 0, 0]], dtype=np.uint8)
 """Red, green, blue of a wall, a free cell, the start, the end."""
 UNMARKED, RIGHT, WRONG, MISSED = range(4)
 """Marks of pixels: not on a path; predicted, rightly or wrongly; of the answer, not predicted."""
+_SIGNS, _MARK_SIGNS = np.array(list("#.SE")), np.array(list(" *xo"))
+"""Characters of codes and of marks."""
 
 Cells = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
@@ -86,6 +88,19 @@ def from_image(images: Tensor | NDArray[Any]) -> Cells:
         f"maze images are (N, 3, H, W) of 0 and 1, with two by two black, white, green or red "
         f"pixels per square and {BORDER} pixels of wall around, got another image of {array.shape}"
     )
+
+
+def to_text(cells: Cells, marks: NDArray[np.int64]) -> str:
+    """One character per cell of (h, w) codes and (H, W) marks, with the wall around the maze.
+
+    ``*`` is the path, ``x`` a wrong cell, ``o`` a missed one; a missed end is a small letter.
+    """
+    walled, worst = np.pad(cells, 1), worst_marks(marks)[1:-1, 1:-1]
+    inner = walled <= FREE
+    signs = np.where(inner & (worst > UNMARKED), _MARK_SIGNS[worst], _SIGNS[walled])
+    missed_ends = ~inner & (worst >= WRONG)
+    signs[missed_ends] = np.char.lower(signs[missed_ends])
+    return "\n".join("".join(line) for line in signs)
 
 
 def neighbours(mask: Mask) -> Mask:

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from iterant.errors import TaskError
 from iterant.formatting import counted
-from iterant.tasks.datasets import BenchmarkTask
+from iterant.tasks.datasets import StoredProblems
 from iterant.tasks.inputs import PICTURE, TEXT, Material
 from iterant.tasks.mazes.generate import parse_problems
 from iterant.tasks.mazes.grid import (
@@ -42,11 +42,12 @@ from iterant.tasks.mazes.grid import (
     path_lengths,
     to_image,
     to_pixels,
+    to_text,
     whole_cells,
     worst_marks,
 )
 from iterant.tasks.mazes.image import read_picture
-from iterant.tasks.mazes.text import from_text, read_text, split_text, to_text
+from iterant.tasks.mazes.text import from_text, read_text, split_text
 from iterant.tasks.protocol import (
     Batch,
     Description,
@@ -56,10 +57,11 @@ from iterant.tasks.protocol import (
     Problem,
     RulesCheck,
     Size,
+    SizedTask,
     TaskSpec,
     check_prediction,
     every_position_right,
-    ranges,
+    kinds_by_range,
     task_text,
 )
 
@@ -75,7 +77,7 @@ _MEANING = {
 }
 
 
-class Mazes(BenchmarkTask):
+class Mazes(SizedTask):
     """The task: ``Mazes().sample(100, size=59, seed=1)``.
 
     With ``data=PATH`` the mazes come from files of Easy-to-Hard or Maze-Hard instead. ``problems``
@@ -100,7 +102,8 @@ class Mazes(BenchmarkTask):
     def __init__(self, data: str | Path | None = None, problems: str = "") -> None:
         if data is not None and problems:
             raise TaskError("problems from files are of one kind; leave out problems, or data")
-        super().__init__(data)
+        self.data = data
+        self.stored = None if data is None else StoredProblems(data, self.spec.channels)
         self.problems, self.kind = problems, parse_problems(problems)
         if data is not None or self.kind.walls is not None:
             self.sizes = range(2, 4002)
@@ -212,7 +215,7 @@ class Mazes(BenchmarkTask):
     def kinds(self, batch: Batch) -> list[Kind]:
         """Mazes by the length of their path, in tens of cells."""
         lengths = batch.extras.get("path_length")
-        return [] if lengths is None else ranges(lengths, 10, "squares of way")
+        return [] if lengths is None else kinds_by_range(lengths, 10, "squares of way")
 
     def near_misses(self, prediction: Tensor, batch: Batch) -> NearMiss:
         """How each prediction is wrong: wrong pixels, whether connected, whether valid.

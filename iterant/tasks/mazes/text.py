@@ -1,4 +1,4 @@
-"""Mazes in text, in the four ways that people draw them.
+"""Read mazes in text, in the four ways that people draw them.
 
     >>> from_text("S.#\\n#.#\\n#.E")      # codes: WALL, FREE, START, END
     array([[2, 1, 0], [0, 1, 0], [0, 1, 3]], dtype=uint8)
@@ -26,14 +26,11 @@ from iterant.tasks.mazes.grid import (
     END,
     FREE,
     START,
-    UNMARKED,
     WALL,
-    WRONG,
     Cells,
     Mask,
     neighbours,
     where_ends_are,
-    worst_marks,
 )
 
 # A path is drawn with stars, so a star is free.
@@ -51,7 +48,6 @@ _QUARTERS = {
     "▐": "0101", "▖": "0010", "▗": "0001", "▘": "1000", "▙": "1011", "▚": "1001", "▛": "1110",
     "▜": "1101", "▝": "0100", "▞": "0110", "▟": "0111",
 }  # fmt: skip
-_SIGNS, _MARKS = np.array(list("#.SE")), np.array(list(" *xo"))
 _EXAMPLE = r"try 'S.#\n#.E'"
 _DOTS = "; write free squares as dots to see them"
 
@@ -233,16 +229,3 @@ def _border_gaps(cells: Cells) -> list[tuple[int, int]]:
         elif gaps[-1]:
             gaps.append([])
     return sorted(gap[len(gap) // 2] for gap in gaps if gap)
-
-
-def to_text(cells: Cells, marks: NDArray[np.int64]) -> str:
-    """One character per cell of (h, w) codes and (H, W) marks, with the wall around the maze.
-
-    ``*`` is the path, ``x`` a wrong cell, ``o`` a missed one; a missed end is a small letter.
-    """
-    walled, worst = np.pad(cells, 1), worst_marks(marks)[1:-1, 1:-1]
-    inner = walled <= FREE
-    signs = np.where(inner & (worst > UNMARKED), _MARKS[worst], _SIGNS[walled])
-    missed_ends = ~inner & (worst >= WRONG)
-    signs[missed_ends] = np.char.lower(signs[missed_ends])
-    return "\n".join("".join(line) for line in signs)

@@ -44,6 +44,19 @@ def test_answers_of_the_sample_are_legal() -> None:
     assert (batch.extras["promotion"] > 0).any(), "promotions are among them"
 
 
+def test_every_puzzle_is_in_one_range_of_ratings() -> None:
+    batch = TASK.sample(200, size=(0, 4000))
+    kinds = TASK.kinds(batch)
+    ranges = [kind for kind in kinds if kind.scale == "rating"]
+    assert torch.stack([kind.among for kind in ranges]).sum(dim=0).tolist() == [1] * 200
+    for kind in ranges:
+        assert (abs(batch.extras["rating"][kind.among.numpy()] - kind.at) <= 50).all()
+    (mates,) = (kind.among for kind in kinds if kind.name == "mate")
+    for kind in kinds:
+        assert not kind.name.startswith("mateIn") or not (kind.among & ~mates).any()
+    assert TASK.kinds(TASK.encode("6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1")) == []
+
+
 def test_a_range_is_shuffled_without_repetition() -> None:
     whole = TASK.sample(300, size=(1000, 1300), seed=5)
     expected = TASK.puzzles.ids[1000:1300].astype(str).tolist()

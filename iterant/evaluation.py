@@ -30,14 +30,13 @@ from iterant.halting import ExactRest, Fixed, MostConfident, Resting, Rule, Stab
 from iterant.nets.fast import accelerate, threads
 from iterant.nets.protocol import Net, check_inputs, depth_of, like, on_device, readout_of
 from iterant.notebook import NotebookLine, in_notebook
-from iterant.solving import (
-    MAX_STEPS,
-    AnswerBuffer,
-    Iteration,
-    check_fits,
-    iterate_until_done,
-)
+from iterant.solving import MAX_STEPS, AnswerBuffer, Iteration, check_fits, iterate_until_done
 from iterant.tasks.protocol import Batch, Size, Task, offers, slices
+
+__all__ = [
+    "RULES", "Curve", "Operations", "budget_of", "evaluate", "evaluate_batch",
+    "evaluate_long", "is_finite", "operations", "resolve_steps", "tradeoff", "wilson",
+]  # fmt: skip
 
 POSITIONS_AT_ONCE = 1 << 20
 """Most positions of one batch, to bound memory."""
@@ -147,7 +146,6 @@ class Curve:
     # Names before 0.2
     broken = property(attrgetter("nonfinite"))
     taken = property(attrgetter("steps_taken"))
-    changing = property(attrgetter("answers_changing"))
 
     @property
     def accuracy(self) -> Tensor:
@@ -512,6 +510,9 @@ def resolve_steps(net: Net, steps: int | None = None, *, cut: bool = False) -> i
             f"{steps}; ask for at most {depth}"
         )
     return steps if depth is None else min(steps, depth)
+
+
+budget_of = resolve_steps  # its name before 0.2
 
 
 def is_finite(features: Tensor) -> Tensor:

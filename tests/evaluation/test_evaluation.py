@@ -17,12 +17,12 @@ from thinkers import PAIRS, Ticking, small_batch, small_net
 from torch import Tensor
 
 import iterant
+from iterant import evaluation
 from iterant.errors import TaskError, UsageError
 from iterant.evaluation import (
     Curve,
     evaluate,
     evaluate_batch,
-    evaluator,
     is_finite,
     operations,
     resolve_steps,
@@ -116,7 +116,6 @@ def test_old_names_are_still_accepted() -> None:
     curve = evaluate(poisoned(3), TASK, size=BITS, count=COUNT, seed=1, max_steps=5, portion=7)
     assert curve.broken == curve.nonfinite > 0
     assert curve.taken is curve.steps_taken
-    assert curve.changing == curve.answers_changing
 
 
 def test_answers_are_decoded_at_the_marks_only() -> None:
@@ -153,7 +152,7 @@ def test_problems_at_rest_leave_without_a_trace(steps: int, monkeypatch: Any) ->
     monkeypatch.setattr(SparseRule, "step", counting)
     figures = evaluate_batch(net, task, batch, steps=steps, cost=True).described()
     assert (sum(computed) < 8 * steps / 2) == (steps == 200)
-    monkeypatch.setattr(evaluator, "ExactRest", Fixed)
+    monkeypatch.setattr(evaluation, "ExactRest", Fixed)
     whole = evaluate_batch(net, task, batch, steps=steps, cost=True).described()
     del figures["seconds"], whole["seconds"]
     assert figures == whole
@@ -260,7 +259,7 @@ def test_no_synchronisation_at_every_iteration(
     rule: Rule | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # On a CPU `is_finite` reads values; on a GPU it does not.
-    monkeypatch.setattr(evaluator, "is_finite", lambda f: f.flatten(1).isfinite().all(dim=1))
+    monkeypatch.setattr(evaluation, "is_finite", lambda f: f.flatten(1).isfinite().all(dim=1))
     batch, asked = TASK.sample(40, size=10, seed=1), []
     for steps in (51, 60, 200):
         with Questions() as questions:
@@ -273,7 +272,7 @@ def test_no_synchronisation_at_every_iteration(
 def test_halting_rules_compared() -> None:
     net, done = exact_prefix_sums(), []
     curves = tradeoff(net, TASK, BATCH, steps=70, progress=lambda *part: done.append(part))
-    assert [rule for rule, _ in curves] == list(evaluator.RULES)
+    assert [rule for rule, _ in curves] == list(evaluation.RULES)
     for rule, curve in curves:
         answer = solve(net, BATCH.inputs, max_steps=70, rule=rule)
         assert curve.steps == (70,)
@@ -295,7 +294,7 @@ def test_batches_are_bounded_by_positions_and_by_features(
             sizes.append(len(features))
             return super().step(features, memory, index)
 
-    monkeypatch.setattr(evaluator, bound, 7 * BITS)
+    monkeypatch.setattr(evaluation, bound, 7 * BITS)
     evaluate_batch(Counting(), TASK, BATCH, steps=1)
     assert sum(sizes) == COUNT
     assert max(sizes) == most
