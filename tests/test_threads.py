@@ -76,3 +76,11 @@ def test_threads_of_a_new_run(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert threads_for(network("mazes", net)) == threads  # the local rule has message passing
+
+
+@pytest.mark.usefixtures("eight_threads")
+@pytest.mark.parametrize(("width", "threads"), [(32, 1), (64, 8)])
+def test_a_small_network_trains_on_one_thread(width: int, threads: int) -> None:
+    task, small = iterant.task("prefix-sums"), recipe("quick", "prefix-sums")
+    net = build_network(small.changed(width=width).described(), task.spec, 0)[0]
+    assert threads_for(net) == threads

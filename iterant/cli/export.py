@@ -96,6 +96,7 @@ def demo(
 
     iterant demo
     iterant demo --build
+    iterant demo --build --out site
     iterant demo --net runs/m0 --out page
 
     Args:

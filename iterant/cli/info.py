@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 
 from iterant.cli.output import echo, print_table
-from iterant.formatting import byte_size, counted, duration
+from iterant.formatting import byte_size, counted, duration, percent
 
 PACKAGES = ("torch", "numpy", "safetensors", "matplotlib", "rich", "cyclopts", "chess",
             "zstandard", "tensorboard")  # fmt: skip
@@ -73,7 +73,7 @@ def runs(folder: Path = Path("runs"), /) -> None:
     rows = []
     for run in summaries:
         best = ", ".join(
-            f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+            f"{name} {percent(value)}" if isinstance(value, float) else f"{name} {value}"
             for name, value in run.best.items()
         )
         step = f"{run.step:,}" + (f" of {run.steps:,}" if run.steps else "")

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 _FIRST_LINE_SECONDS, _LINE_SECONDS, _PICTURE_SECONDS = 2.0, 5.0, 1 / 8
 """Until the first line of progress without a terminal, between two, between pictures of solving."""
+_ESTIMATE_SECONDS = 0.3
+"""Of work, after which a command that will take long says how long."""
 _LINES_BESIDE, _FEWEST_LINES = 4, 6
 """Terminal lines for text beside the live picture; least height of a picture."""
 
@@ -186,13 +188,23 @@ def progress_bar(label: str, *, show: bool = True) -> Iterator[Callable[..., Non
     """
     screen = console()
     if show and not screen.is_terminal:
-        write, start = progress_lines(), monotonic()
+        write = progress_lines()
+        start: tuple[float, float] | None = None
+        is_estimated = False
 
         def line(done: float, total: float, label: str = label) -> None:
-            if 0 < done < total:
-                left = (monotonic() - start) * (total - done) / done
-                share = 100 * done / total
-                write(lambda: f"{label}: {share:.0f} % done, about {duration(left)} to go")
+            nonlocal start, is_estimated
+            if start is None:  # what comes before the first update is done once
+                start = monotonic(), done
+            elapsed, share = monotonic() - start[0], 100 * done / total
+            if start[1] < done < total:
+                left = elapsed * (total - done) / (done - start[1])
+                first = not is_estimated and elapsed >= _ESTIMATE_SECONDS and left > _LINE_SECONDS
+                is_estimated |= first
+                # Problems that come to rest later make the work less than the first of it says.
+                about = "at most about" if first else "about"
+                text = f"{label}: {share:.0f} % done, {about} {duration(left)} to go"
+                write(lambda: text, now=first)
 
         yield line
         return
@@ -208,16 +220,17 @@ def progress_bar(label: str, *, show: bool = True) -> Iterator[Callable[..., Non
         )
 
 
-def progress_lines() -> Callable[[Callable[[], str]], None]:
+def progress_lines() -> Callable[..., None]:
     """A function that writes a line of progress to the error stream, at most every five seconds.
 
-    The first comes after two seconds. The text is a function, called only when a line is due.
+    The first comes after two seconds, or ``now``. The text is a function, called only when a line
+    is due.
     """
     due = monotonic() + _FIRST_LINE_SECONDS
 
-    def write(text: Callable[[], str]) -> None:
+    def write(text: Callable[[], str], *, now: bool = False) -> None:
         nonlocal due
-        if monotonic() >= due:
+        if now or monotonic() >= due:
             if os.environ.get("RANK", "0") == "0":
                 warn(text())
             due = monotonic() + _LINE_SECONDS
@@ -246,7 +259,8 @@ class TrainingDisplay(Reporter):
 
     def show(self, progress: RunProgress) -> None:
         self.progress = progress
-        if not self.live and monotonic() - self.last_line >= _LINE_SECONDS:
+        is_last = progress.step == progress.steps  # `end` prints it
+        if not self.live and not is_last and monotonic() - self.last_line >= _LINE_SECONDS:
             self.last_line = monotonic()
             self.note(", ".join(progress.lines()))
 

@@ -341,6 +341,7 @@ def sample(
         if len(descriptions) > _PICTURES:
             warn(f"iterant: {target.name} shows the first {_PICTURES} of {len(descriptions)}")
         save_picture(descriptions[:_PICTURES], target)
+        echo(f"drawn in {target}")
 
 
 data = App(

@@ -102,7 +102,7 @@ def train(
 ) -> None:
     """Train a network; every field of its recipe is a flag.
 
-    iterant train mazes --recipe paper --out runs/m0
+    iterant train mazes --out runs/m0
     iterant train --resume runs/m0 --time-limit 9m
     iterant train prefix-sums --recipe quick --seeds 0-7 --width 64
     iterant train chess --recipe paper --show
@@ -224,7 +224,7 @@ def _show_recipe(task: Task, recipe: Recipe, base: Recipe, *, as_json: bool) -> 
     summary = run_summary(task, recipe)
     if as_json:
         whole = {"task": task.spec.name, "recipe": recipe.described(), **summary}
-        for line in json.dumps(whole, indent=2, ensure_ascii=False).split("\n"):
+        for line in json.dumps(whole, indent=2).split("\n"):
             echo(line)
         return
     config = summary["network"]["config"]

@@ -12,7 +12,6 @@ text that `encode` takes.
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -132,7 +131,7 @@ def _materials(where: str, stdin: BinaryIO | None, kind: str | None) -> Iterator
         return
     path = Path(where)
     try:
-        exists = os.fspath(path) != "." and path.exists()
+        exists = where != "" and path.exists()
     except (OSError, ValueError):  # a long text, or one with odd characters, is not a path
         exists = False
     if exists:

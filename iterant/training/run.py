@@ -41,6 +41,8 @@ from iterant.training.trainer import Trainer
 
 _MOST_THREADS = 1024
 """A larger number in a file is not believed."""
+_SMALL_NETWORK = 30_000
+"""Parameters below which a run uses one thread (``results/speed/threads-by-load.json``)."""
 
 
 def train(
@@ -278,11 +280,12 @@ def threads_of(run: RunFolder) -> int | None:
 def threads_for(net: Net) -> int:
     """The number of CPU threads for a new run; one that an environment variable sets is kept.
 
-    A rule with message passing is trained by many operations on small tensors, for which one thread
-    is fastest.
+    A rule with message passing and a small network are trained by many operations on small tensors,
+    for which one thread is fastest.
     """
-    one = can_unroll_messages(net) and not number_is_chosen()
-    return 1 if one else torch.get_num_threads()
+    parameters = sum(parameter.numel() for parameter in net.parameters())
+    small = parameters < _SMALL_NETWORK or can_unroll_messages(net)
+    return 1 if small and not number_is_chosen() else torch.get_num_threads()
 
 
 def _use_threads(threads: int | None, reporter: Reporter) -> None:

@@ -75,19 +75,35 @@ def test_a_budget_that_is_too_small_is_named(command: Any) -> None:
     assert "still changing" not in command(*words, "--max-steps", "80")[1]
 
 
+@pytest.mark.parametrize(("total", "lines"), [(1004, 1), (40, 0)])
+def test_long_work_has_an_estimate_at_once(
+    total: int, lines: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr("iterant.cli.output.monotonic", lambda: clock[0])
+    with progress_bar("evaluating") as update:
+        for done in range(1, 7):
+            clock[0] += 0.125
+            update(10 * done, 10 * total)
+    expected = ["evaluating: 0 % done, at most about 2 min 5 s to go"] * lines
+    assert capsys.readouterr().err.splitlines() == expected
+
+
 def test_pipes_get_lines_with_the_time_to_go(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = [100.0]
     monkeypatch.setattr("iterant.cli.output.monotonic", lambda: clock[0])
     with progress_bar("evaluating") as update:
-        for done in range(1, 13):
+        clock[0] += 30  # preparations, which say nothing about the time to go
+        update(1, 60, "evaluating size 1")
+        for done in range(2, 13):
             clock[0] += 1
             update(done, 60, f"evaluating size {done}")
     output, errors = capsys.readouterr()
     assert output == ""
     assert errors.splitlines() == [
-        "evaluating size 2: 3 % done, about 58 s to go",
+        "evaluating size 2: 3 % done, at most about 58 s to go",
         "evaluating size 7: 12 % done, about 53 s to go",
         "evaluating size 12: 20 % done, about 48 s to go",
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +70,11 @@ def test_pipes_get_a_line_every_five_seconds(monkeypatch: pytest.MonkeyPatch) ->
         clock[0] += 1
     line = f"{POSITION}, 4.0 steps/s"
     assert printed(screen) == [f"{line}, 30 s left, {', '.join(FIGURES)}"] * 3
+    display.show(replace(REPORT, step=160))  # the last line is that of the end
+    assert printed(screen) == []
     display.end("finished")
-    assert printed(screen) == [f"{line}, {', '.join(FIGURES)}"]
+    [last] = printed(screen)
+    assert last.startswith("epoch 1 of 4, step 160 of 160") and "left" not in last
 
 
 def test_terminals_are_redrawn_and_pipes_are_not(monkeypatch: pytest.MonkeyPatch) -> None:

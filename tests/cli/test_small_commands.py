@@ -75,7 +75,7 @@ def test_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Any) -> 
     code, output, errors = command("runs", tmp_path)
     assert (code, errors) == (0, "")
     _, good, broken, reason = output.splitlines()
-    for part in ("mazes", "best", " 7 ", "finished", "2,400 of 2,400", "accuracy 0.9981"):
+    for part in ("mazes", "best", " 7 ", "finished", "2,400 of 2,400", "accuracy 99.8 %"):
         assert part in good
     assert "unreadable" in broken
     assert "2 h 2 min ago" in broken

@@ -28,6 +28,10 @@ def recipe_shown(command: Any, *words: str) -> dict[str, Any]:
     return shown
 
 
+def test_a_recipe_is_json_whatever_its_name(command: Any) -> None:
+    assert recipe_shown(command, "prefix-sums", "--name", "\x9bα\u202e")["name"] == "\x9bα\u202e"
+
+
 FIELDS = [field.name for field in fields(Recipe) if field.name != "notes"]
 
 

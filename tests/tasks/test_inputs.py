@@ -67,13 +67,15 @@ def test_several_mazes_in_a_file(tmp_path: Path) -> None:
     assert [problem.batch.inputs.shape[-2:] for problem in found] == [(8, 12), (10, 12)]
 
 
-def test_folder(tmp_path: Path) -> None:
+def test_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match="holds no file"):
         gather(iterant.task("prefix-sums"), str(tmp_path))
     for name, bits in (("b.txt", "11"), ("a.txt", "0"), (".hidden", "111")):
         (tmp_path / name).write_text(bits)
-    found = gather(iterant.task("prefix-sums"), str(tmp_path))
-    assert [problem.name for problem in found.problems] == ["a.txt", "b.txt"]
+    monkeypatch.chdir(tmp_path)
+    for where in (str(tmp_path), ".", "./"):
+        found = gather(iterant.task("prefix-sums"), where)
+        assert [problem.name for problem in found.problems] == ["a.txt", "b.txt"]
 
 
 @pytest.mark.parametrize(

@@ -22,11 +22,11 @@ export function judge(maze, said) {
 
 // Whether the answer is right (if the maze has a solution), and the message about it.
 export function verdict(maze, said) {
-  const steps = maze.way().length - 1;
+  const squares = maze.way().length;
   const found = judge(maze, said);
   const words = {
-    right: `Its answer is right: the way from start to end has ${count(steps, "step")}.`,
-    way: `Its answer is a way through, though not the shortest, which has ${count(steps, "step")}.`,
+    right: `Its answer is right: the way from start to end has ${count(squares, "square")}.`,
+    way: `Its answer is a way through, though not the shortest, which has ${count(squares, "square")}.`,
     wrong: "Its answer is not right.",
     none: "Walls cut the end off from the start: there is no way, whatever it draws.",
   }[found];
