@@ -74,7 +74,8 @@ def test_pipes_get_a_line_every_five_seconds(monkeypatch: pytest.MonkeyPatch) ->
     assert printed(screen) == []
     display.end("finished")
     [last] = printed(screen)
-    assert last.startswith("epoch 1 of 4, step 160 of 160") and "left" not in last
+    assert last.startswith("epoch 1 of 4, step 160 of 160")
+    assert "left" not in last
 
 
 def test_terminals_are_redrawn_and_pipes_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
