@@ -283,9 +283,7 @@ def threads_for(net: Net) -> int:
     A rule with message passing and a small network are trained by many operations on small tensors,
     for which one thread is fastest.
     """
-    module: Any = net
-    parameters = sum(parameter.numel() for parameter in module.parameters())
-    small = parameters < _SMALL_NETWORK or can_unroll_messages(net)
+    small = parameter_count(net) < _SMALL_NETWORK or can_unroll_messages(net)
     return 1 if small and not number_is_chosen() else torch.get_num_threads()
 
 
