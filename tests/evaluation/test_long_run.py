@@ -34,7 +34,7 @@ def test_both_counts_of_the_exact_network_are_known(steps: int) -> None:
 
 def test_a_local_rule_gives_the_counts_of_evaluate_batch() -> None:
     mazes = registry.task("mazes")
-    net = load("mazes")
+    net = load("mazes-messages")
     assert isinstance(net, LocalRule)
     batch = mazes.sample(60, size=9, seed=2)
     long = evaluate_long(net, mazes, batch, 18)

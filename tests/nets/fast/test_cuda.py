@@ -45,7 +45,7 @@ class Emulated(FusedRule):
 
 
 def shipped() -> LocalRule:
-    net = iterant.load("mazes")
+    net = iterant.load("mazes-messages")
     assert isinstance(net, LocalRule)
     return net
 

@@ -71,7 +71,7 @@ def test_every_iteration_is_that_of_the_dense_local_rule(changes: dict[str, Any]
 def test_each_sample_stops_when_the_dense_rule_stops(
     halting: StableAnswer | Resting | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    net = iterant.load("mazes")
+    net = iterant.load("mazes-messages")
     inputs = torch.cat([maze_inputs(8, size=13, seed=seed) for seed in range(2)]).float()
     inputs[3] = 0
     quick = iterant.solve(net, inputs, max_steps=400, rule=halting)
