@@ -17,6 +17,7 @@ NETS = [
     ("prefix-sums", "prefix-sums", 64, 16, (100, 150)),
     ("prefix-sums-paper", "prefix-sums", 64, 4, (20, 40)),
     ("mazes", "mazes", 13, 8, (5, 20, 150)),
+    ("mazes-messages", "mazes", 13, 8, (5, 20, 150)),
     ("mazes-paper", "mazes", 9, 2, (40, 80)),
     ("chess", "chess", None, 4, (5, 20)),
 ]
