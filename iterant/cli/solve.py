@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 from rich.text import Text
@@ -111,6 +111,7 @@ def solve(
     name, total = net or task_object.spec.name, len(inputs)
     answers: list[Solution] = []
     network = load(name, device, trust=trust_code)
+    _warn_unlike(task_object, network, inputs, name)
     with (
         iteration_display(task_object, console(), live=live and total == 1, pace=pace) as viewer,
         progress_bar("solving", show=live and total > 1) as update,
@@ -131,6 +132,18 @@ def solve(
             f"{len(unreadable)} of {len(unreadable) + total} problems could not be read; "
             "the others are answered above"
         )
+
+
+def _warn_unlike(task: Task, network: Any, problems: Sequence[Problem], name: str) -> None:
+    """Say before solving which problems a shipped network was not made for."""
+    from iterant.tasks.protocol import offers
+
+    trained = (getattr(network, "card", None) or {}).get("problems")
+    if trained is None or not offers(task, "unlike"):
+        return
+    for problem in problems:
+        if not problem.unsolvable and (what := task.unlike(problem.batch, 0, trained)):
+            warn(f"iterant: {name} may be wrong: {problem.name}: {what}")
 
 
 def _read(

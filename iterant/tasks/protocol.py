@@ -459,6 +459,9 @@ class OptionalMethods(Task, Protocol):
     def verdict(self, batch: Batch, index: int, prediction: Tensor) -> RulesCheck:
         """Whether an answer keeps the rules: a path from start to end, a legal move."""
 
+    def unlike(self, batch: Batch, index: int, problems: str) -> str:
+        """What a problem has that those of this kind (see `with_problems`) do not; "": nothing."""
+
     def restrict(self, batch: Batch, index: int, logits: Tensor) -> tuple[Tensor, str]:
         """The best allowed answer, (*S) int64, by logits (K, *S); and what was assumed, or ""."""
 

@@ -112,6 +112,16 @@ def test_a_maze_without_a_solution(command: Any) -> None:
     assert "2 problems, 1 settled, 1 without a solution" in output
 
 
+def test_what_a_network_was_not_made_for_is_said_before(command: Any) -> None:
+    loop = "S..\n.#.\n..E"
+    _, _, warned = command("solve", "mazes", loop, "--net", "mazes-messages")
+    assert "mazes-messages may be wrong" in warned
+    assert "loops or open rooms" in warned
+    _, output, warned = command("solve", "mazes", loop)
+    assert "may be wrong" not in warned
+    assert facts(output)["right"] == "yes"
+
+
 @pytest.mark.usefixtures("exact_networks")
 def test_many_problems_and_a_line_that_cannot_be_read(tmp_path: Path, command: Any) -> None:
     (tmp_path / "bits.txt").write_text("\ufeff101\r\n2\r\n0000\r\n", newline="")

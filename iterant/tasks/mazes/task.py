@@ -32,13 +32,16 @@ from iterant.tasks.mazes.grid import (
     LARGEST_READ,
     MISSED,
     RIGHT,
+    START,
     UNMARKED,
+    WALL,
     WRONG,
     Cells,
     Mask,
     descend,
     distances,
     from_image,
+    neighbours,
     path_lengths,
     to_image,
     to_pixels,
@@ -176,7 +179,29 @@ class Mazes(SizedTask):
             return RulesCheck(
                 False, f"start and end are joined, with {beside} beside a shortest way"
             )
+        longer = steps - int(path_lengths(maze, distances(maze))[0])
+        if longer:
+            words = f"a way from start to end, {counted(longer, 'square')} longer than the shortest"
+            return RulesCheck(True, words)
+        target = batch.targets[index].cpu()
+        if (target >= 0).all() and (prediction[index].cpu() != target).any():
+            return RulesCheck(True, "another shortest way from start to end")
         return RulesCheck(True, "one way from start to end")
+
+    def unlike(self, batch: Batch, index: int, problems: str) -> str:
+        """What a maze has that those of another kind do not: loops, a start with several ways."""
+        kind, [maze] = parse_problems(problems), from_image(batch.inputs[[index]])
+        if kind.p or kind.walls is not None:
+            return ""
+        is_open = maze != WALL
+        links = int((is_open[1:] & is_open[:-1]).sum() + (is_open[:, 1:] & is_open[:, :-1]).sum())
+        # Without a loop, cells that are connected have one link fewer than there are of them.
+        if links >= int(is_open.sum()):
+            return "this maze has loops or open rooms, and those of its training have none"
+        ways = int((neighbours(is_open[None]).sum(axis=0) * (maze == START)).sum())
+        if kind.start == "dead-end" and ways > 1:
+            return "the start is not a dead end, as it always is in its training"
+        return ""
 
     def any_right(self, prediction: Tensor, batch: Batch) -> Tensor:
         """(N,) bool: the marked cells are exactly one shortest path, whichever.

@@ -142,7 +142,7 @@ LOOP = "S..\n.#.\n..E"
 @pytest.mark.parametrize(
     ("marked", "connected", "words"),
     [
-        (["***", "..*", "..*"], True, "one way from start to end"),
+        (["***", "..*", "..*"], True, "another shortest way from start to end"),
         (["*..", "*..", "***"], True, "one way from start to end"),
         (["***", "*.*", "***"], True, "with 3 squares beside a shortest way"),
         (["***", "..*", "*.*"], True, "with 1 square beside a shortest way"),
@@ -156,13 +156,41 @@ def test_which_answers_are_paths(marked: list[str], connected: bool, words: str)
     cells = np.array([[sign == "*" for sign in line] for line in marked], dtype=np.uint8)
     prediction = torch.from_numpy(to_pixels(cells)).long()[None]
     misses, verdict = TASK.near_misses(prediction, batch), TASK.verdict(batch, 0, prediction)
-    valid = words.startswith("one way")
+    valid = words.endswith("from start to end")
     assert (bool(misses.connected[0]), bool(misses.valid[0])) == (connected, valid)
     assert misses.wrong[0] == (prediction != batch.targets).sum()
     assert verdict.legal is valid
     assert verdict.words.endswith(words)
     count = int(cells.sum())
     assert TASK.answer_text(batch, 0, prediction) == f"{count} squares: {verdict.words}"
+
+
+def test_a_longer_way_is_a_way_but_not_a_shortest() -> None:
+    batch = TASK.encode("S..\n.#.\nE..")
+    cells = np.array([[1, 1, 1], [0, 0, 1], [1, 1, 1]], dtype=np.uint8)
+    prediction = torch.from_numpy(to_pixels(cells)).long()[None]
+    verdict = TASK.verdict(batch, 0, prediction)
+    assert verdict.legal
+    assert verdict.words == "a way from start to end, 4 squares longer than the shortest"
+    assert not TASK.any_right(prediction, batch)[0]
+
+
+@pytest.mark.parametrize(
+    ("maze", "kind", "words"),
+    [
+        (LOOP, "start=any", "loops or open rooms"),
+        ("S.\n.E", "", "loops or open rooms"),
+        (LOOP, "start=any,p=0.1", ""),
+        (LOOP, "start=any,walls=0.3", ""),
+        (".S.\n##.\nE..", "", "the start is not a dead end"),
+        (".S.\n##.\nE..", "start=any", ""),
+        ("S..\n##.\nE..", "", ""),
+    ],
+)
+def test_what_a_maze_has_that_those_of_training_lack(maze: str, kind: str, words: str) -> None:
+    what = TASK.unlike(TASK.encode(maze), 0, kind)
+    assert words in what
+    assert bool(words) == bool(what)
 
 
 def test_a_loose_pixel_is_no_valid_path() -> None:
