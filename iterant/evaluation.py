@@ -1,6 +1,6 @@
 """Accuracy by iteration, its cost under halting rules, and whether right answers are kept.
 
-    >>> curve = evaluate(net, task, size=9, count=20, max_steps=60)
+    >>> curve = evaluate(net, task, size=9, count=20, max_steps=120)
     >>> curve.accuracy[29], curve.peak, curve.lost  # after 30 iterations; at best; overthinking
 
 Every evaluation is one loop, `evaluate_batch`. Of an iteration it keeps which problems are solved:
@@ -256,7 +256,7 @@ def evaluate(
 ) -> Curve:
     """Accuracy after each of ``max_steps`` iterations on fresh problems of one size.
 
-        >>> curve = evaluate(net, task, size=13, count=20, seed=1, max_steps=120)
+        >>> curve = evaluate(net, task, size=13, count=20, seed=1, max_steps=200)
         >>> curve.peak[1], curve.lost
         (1.0, 0.0)
 
@@ -456,7 +456,7 @@ def tradeoff(
 def evaluate_long(net: Net, task: Task, batch: Batch, steps: int) -> dict[str, Any]:
     """Are right answers kept? Check them after ``steps`` iterations and after twice as many.
 
-        >>> figures = evaluate_long(net, task, task.sample(100, size=201, seed=7), steps=10_000)
+        >>> figures = evaluate_long(net, task, task.sample(100, size=201, seed=7), steps=20_000)
         >>> figures["solved"], figures["solved at twice"], figures["lost"]
         (100, 100, 0)
 

@@ -228,7 +228,7 @@ def analyze(
 ) -> Report:
     """Run these studies (None: all that the task supports) on networks of one task.
 
-        >>> report = analyze("mazes", what="zeros", size=9, count=10, max_steps=60)
+        >>> report = analyze("mazes", what="zeros", size=9, count=10, max_steps=150)
         >>> report.of("zeros").figures["peak"]["accuracy"]
         1.0
 

@@ -184,12 +184,12 @@ def test_commands_take_kinds(command: Any, tmp_path: Path) -> None:
     assert plain[0] == loops[0] == 0
     assert loops[1].count("#") < plain[1].count("#")
     code, _, _ = command(
-        "evaluate", "mazes", "--size", "9", "--count", "50", "--max-steps", "150",
+        "evaluate", "mazes-messages", "--size", "9", "--count", "50", "--max-steps", "150",
         "--problems", "p=0.5", "--json", str(tmp_path / "loops.json"),
     )  # fmt: skip
     assert code == 0
     figures = json.loads((tmp_path / "loops.json").read_text())["figures"]["evaluations"][0]
-    assert figures["end"]["accuracy"] < 0.5, "the shipped network marks whole loops"
+    assert figures["end"]["accuracy"] < 0.5, "it marks whole loops"
     assert figures["any right answer at the end"] < 25
     code, _, errors = command("solve", "prefix-sums", "--problems", "start=any")
     assert (code, "prefix-sums has one kind" in errors) == (2, True)

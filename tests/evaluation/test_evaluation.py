@@ -63,7 +63,7 @@ def test_the_curve_of_known_networks(make: type[ByHand]) -> None:
 def test_relative_change_in_the_last_iteration() -> None:
     assert evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=BITS + 1).change == 0
     assert evaluate_batch(exact_prefix_sums(), TASK, BATCH, steps=BITS).change > 0
-    mazes, net = iterant.task("mazes"), iterant.load("mazes")
+    mazes, net = iterant.task("mazes"), iterant.load("mazes-messages")
     before, after = (
         t.features.detach() for t in iterant.think(net, mazes.sample(1).inputs, steps=2)
     )
@@ -140,7 +140,7 @@ def test_answers_are_decoded_at_the_marks_only() -> None:
 
 @pytest.mark.parametrize("steps", [20, 200])
 def test_problems_at_rest_leave_without_a_trace(steps: int, monkeypatch: Any) -> None:
-    task, net = iterant.task("mazes"), iterant.load("mazes")
+    task, net = iterant.task("mazes"), iterant.load("mazes-messages")
     batch = task.sample(8, size=9, seed=2)
     computed = []
     step = SparseRule.step

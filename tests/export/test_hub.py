@@ -77,7 +77,7 @@ def test_card(tmp_path: Path, run: Path) -> None:
 
 
 def test_card_of_a_shipped_network(tmp_path: Path) -> None:
-    folder = export_hub("mazes", tmp_path / "hub")
+    folder = export_hub("mazes-messages", tmp_path / "hub")
     text = (folder / "README.md").read_text()
     assert "```\n\n- **Trained on**" in text
     shown = set(re.findall(r"]\(([^)]*\.png)\)", text))

@@ -197,9 +197,11 @@ def test_a_callback_gets_the_features_of_both_sides_of_an_iteration(copies: bool
 
     keep.copies = copies  # type: ignore[attr-defined]
     answer = iterant.solve(net, inputs, callback=keep)
-    plain = list(think(accelerate(net, inputs), inputs, steps=int(answer.steps.max())))
+    fast = accelerate(net, inputs)
+    first = fast.start(inputs).clone()
+    plain = list(think(fast, inputs, steps=int(answer.steps.max())))
     assert len(after) == int(answer.steps.sum())
     for (sample, step), features in after.items():
         assert torch.equal(features, plain[step - 1].features[sample])
-        start = torch.zeros_like(features) if step == 1 else plain[step - 2].features[sample]
+        start = first[sample] if step == 1 else plain[step - 2].features[sample]
         assert torch.equal(before[sample, step], start)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -150,7 +149,7 @@ def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
     """Two threads unless a test changes that; a network whose weights depend on their number."""
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))  # no fewer than two, then
+    monkeypatch.setattr("iterant.training.run._SMALL_NETWORK", 0)  # one thread for smaller ones
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     yield {"width": 16, "head": (8,), "size": 16, "count": 100, "batch_size": 20, "epochs": 2}
