@@ -7,6 +7,7 @@
     index.html, style.css, js/     our files
     networks/index.json            the networks and their tasks
     networks/NAME/                 read, step and answer graphs, with network.json
+    published.json                 published numbers on mazes, and ours
     runtime/                       onnxruntime-web
     page.json                      what it was built from; written last
 
@@ -32,6 +33,8 @@ from typing import IO, Any, cast
 
 from iterant import __version__, registry
 from iterant.errors import DataError, UsageError
+from iterant.experiments.past_the_paper import PAST
+from iterant.experiments.records import read_records, shipped_results
 from iterant.export.hub import Source, open_source
 from iterant.export.onnx import export_onnx, need_extra
 from iterant.io import read_json, write_json
@@ -171,6 +174,7 @@ def build_page(
             }
             index.append(entry)
         write_json(page / "networks" / "index.json", index)
+        write_json(page / "published.json", maze_table())
         if out is None:
             shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(page, make_folder(folder), dirs_exist_ok=True)
@@ -184,6 +188,14 @@ def build_page(
     return Page(folder, tuple(sources))
 
 
+def maze_table() -> list[dict[str, str]]:
+    """Published numbers on Maze-Hard and Maze-Unique; ours before them, where they are recorded."""
+    file = shipped_results() / "recipes" / "maze-shifts.jsonl"
+    rows = PAST["maze-hard"].rows(read_records(file))
+    label = ("training half", "training half, not trained on")
+    return [{**row, "mazes": row["mazes"].replace(*label)} for row in rows]
+
+
 def _training(source: Source) -> dict[str, Any] | None:
     """Size and kind of the problems that a network was trained on; None: not known.
 
@@ -193,6 +205,7 @@ def _training(source: Source) -> dict[str, Any] | None:
     about = source.about.get("recipe") or source.about.get("card")
     if about is None or source.data is not None:  # problems from files may be of any kind
         return None
+    # A card names the size where it is not the task's.
     size = about.get("size") or task(str(source.task)).spec.train_size
     return {"size": size, "problems": about.get("problems", "")}
 

@@ -53,9 +53,10 @@ def networks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def page_folder(
     tmp_path_factory: pytest.TempPathFactory, networks: dict[str, Path], runtime: Path
 ) -> Path:
-    """The page with those networks, each followed by the shipped one of its task."""
+    """The page with those networks, each followed by the shipped ones of its task."""
     folder = tmp_path_factory.mktemp("page") / "page"
-    return build_page(folder, networks=[*networks.values(), *networks], runtime=runtime).folder
+    nets = [*networks.values(), *networks, "mazes-messages"]
+    return build_page(folder, networks=nets, runtime=runtime).folder
 
 
 @pytest.fixture(scope="session")

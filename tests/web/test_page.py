@@ -92,7 +92,7 @@ def test_what_networks_were_trained_on(tmp_path: Path) -> None:
     loops = replace(net, about={"recipe": {"size": 13, "problems": "start=any,p=0.1"}})
     default = replace(net, about={"recipe": {"size": None}})
     files = replace(loops, data="mazes-hard")  # of any kind
-    names = ["mazes", "mazes-paper", "prefix-sums"]
+    names = ["mazes", "mazes-messages", "mazes-paper", "prefix-sums"]
     built = build_page(tmp_path / "page", networks=[loops, default, files, *names])
     index = json.loads((built.folder / "networks/index.json").read_text())
     training = {each["name"]: each["training"] for each in index}
@@ -100,7 +100,8 @@ def test_what_networks_were_trained_on(tmp_path: Path) -> None:
         "m": {"size": 13, "problems": "start=any,p=0.1"},
         "m-2": {"size": 9, "problems": ""},
         "m-3": None,
-        "mazes": {"size": 9, "problems": "start=any"},
+        "mazes": {"size": 12, "problems": "start=any,walls=0.3,path=12-22"},
+        "mazes-messages": {"size": 9, "problems": "start=any"},
         "mazes-paper": {"size": 9, "problems": ""},
         "prefix-sums": {"size": 32, "problems": ""},
     }

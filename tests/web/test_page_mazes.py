@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import iterant
+from iterant.experiments.paper_numbers import PUBLISHED
 from iterant.nets import Net
 from iterant.tasks.mazes.grid import from_image
 from web.browsing import Visit
@@ -105,20 +106,96 @@ S.....#
 """
 
 
+ROOM = """
+........#
+.S......#
+........#
+....##..#
+....##..#
+........#
+.......E#
+........#
+#########
+"""
+
+
+def begin(visit: Visit, text: str) -> None:
+    visit.panel(
+        MAZES, f"await panel.begin((await import('./js/mazes/maze.js')).Maze.read({text!r}))"
+    )
+
+
+@pytest.mark.parametrize("text", [LOOP, ROOM])
+def test_loops_rooms_and_edits_while_the_shipped_network_iterates(visit: Visit, text: str) -> None:
+    shipped = iterant.load(MAZES)
+    visit.show(MAZES)
+    visit.choose(MAZES, "mazes-2")
+    begin(visit, text)
+    visit.settle(MAZES)
+    assert not visit.page.is_visible("[data-is=notice]")
+    solved_as_by_package(visit, shipped)
+    # A wall across the path, then away again: the way round is found, and the way back.
+    square = visit.panel(MAZES, "panel.maze.way()[3]")
+    task = iterant.task(MAZES)
+    for words in ("a wall was drawn", "a wall was taken away"):
+        visit.page.mouse.click(*centre(visit, square))
+        visit.wait(f"iterant.panels.mazes.thinker.disturbed === '{words}'")
+        visit.settle(MAZES)
+        assert "It recovered" in visit.words
+        batch = task.encode(visit.panel(MAZES, "panel.maze.text()"))
+        answer = torch.tensor(visit.panel(MAZES, "[...thinker.prediction]"))
+        assert task.solved(answer.view(batch.targets.shape), batch).all()
+
+
+def test_the_shipped_network_is_never_right_without_a_path(visit: Visit) -> None:
+    visit.show(MAZES)
+    visit.choose(MAZES, "mazes-2")
+    begin(visit, "S.#..\n..#..\n..#.E\n..#..\n..#..")
+    assert "there is no way" in visit.page.inner_text("[data-is=notice]")
+    visit.settle(MAZES)
+    assert "there is no way" in visit.words
+    assert "right" not in visit.words
+
+
+def test_any_shortest_path_is_right(visit: Visit) -> None:
+    visit.show(MAZES)
+    verdicts = visit.page.evaluate(
+        """async () => {
+          const { Maze } = await import("./js/mazes/maze.js");
+          const { verdict } = await import("./js/mazes/judge.js");
+          const maze = Maze.read("S..\\n...\\n..E");
+          return [[0, 3, 6, 7, 8], [0, 1, 4, 7, 8], [0, 1, 2, 4, 5, 7, 8]].map((path) =>
+            verdict(maze, maze.squares.map((_, square) => Number(path.includes(square)))));
+        }"""
+    )
+    assert [each["right"] for each in verdicts] == [True, True, False]
+    assert "any shortest way counts" not in verdicts[0]["words"]
+    assert "any shortest way counts" in verdicts[1]["words"]
+
+
+def test_published_numbers_have_sources(visit: Visit) -> None:
+    visit.show(MAZES)
+    visit.page.click("[data-is=published] summary")
+    table = visit.page.inner_text("[data-is=published] table")
+    for one in PUBLISHED:
+        if one.test.endswith("maze-hard"):
+            assert f"{one.system}\t{one.parameters}\t{one.exact:g} %" in table
+            assert visit.page.is_visible(f"a[href='https://arxiv.org/abs/{one.source[6:]}']")
+
+
 def test_a_maze_unlike_the_training_mazes_is_announced(
     open_page: Callable[..., Visit], listed: list[dict[str, Any]]
 ) -> None:
-    """Before the network starts: loops, and a start that is no dead end."""
+    """Before the network starts: loops, rooms, and a start that is no dead end."""
     paper = {"size": 9, "problems": ""}
     index = [
         {**each, **({"training": paper} if each["name"] == "mazes" else {})} for each in listed
     ]
     visit = open_page(replies={"**/index.json": {"json": index}}, reduced_motion="reduce")
     visit.show(MAZES)
-    begin = "import('./js/mazes/maze.js').then(({ Maze }) => panel.begin(Maze.read(%r)))"
 
     def notice(text: str) -> str:
-        visit.panel(MAZES, f"await {begin % text}")
+        begin(visit, text)
         assert visit.panel(MAZES, "[thinker.step, thinker.phase]") == [0, "paused"]
         return visit.page.inner_text("[data-is=notice]") if visible() else ""
 
@@ -132,7 +209,12 @@ def test_a_maze_unlike_the_training_mazes_is_announced(
     assert notice(LOOP).startswith("This maze has a loop")
     assert "no dead end" in notice(LOOP)
     assert notice("S#.\n##.\nE..").startswith("Walls cut the end off")
-    visit.choose(MAZES, "mazes-2")  # the shipped one was trained on starts anywhere
+    for text in (LOOP, ROOM):
+        notice(text)
+        visit.choose(MAZES, "mazes-2")  # the shipped one was trained on such mazes
+        assert not visible()
+        visit.choose(MAZES, "mazes-messages")  # trained on starts anywhere, without loops
+        assert visible()
     assert notice(corridor) == ""
     assert "no dead end" not in notice(LOOP)
     visit.page.click("[data-bench=play]")
@@ -145,12 +227,17 @@ def test_the_size_of_the_training_mazes_is_drawn(visit: Visit) -> None:
     visit.show(MAZES)
     visit.choose(MAZES, "mazes-2")
     about = visit.page.inner_text("#what")
-    assert about.startswith("622 numbers, trained on mazes of 9 × 9 (the dashed square)")
+    assert about.startswith("124 numbers, trained on grids of 12 × 12 (the dashed square)")
+    assert "This structure is built in" in visit.page.inner_text("header")
     visit.settle(MAZES)
     side, pixels = visit.page.evaluate(YELLOW)
     assert len(pixels) > 50
-    for x, y in pixels:  # on the lower or the right side of 9 cells of 21
-        assert max(x, y) == pytest.approx(9 / 21 * side, abs=6)
+    for x, y in pixels:  # on the lower or the right side of 12 cells of 21
+        assert max(x, y) == pytest.approx(12 / 21 * side, abs=6)
+    visit.choose(MAZES, "mazes-messages")
+    about = visit.page.inner_text("#what")
+    assert about.startswith("622 numbers, trained on mazes of 9 × 9 (the dashed square)")
+    assert "This structure is built in" not in visit.page.inner_text("header")
 
 
 YELLOW = """() => {
@@ -200,10 +287,13 @@ def test_the_keyboard(visit: Visit) -> None:
 
 
 def test_generated_mazes_equal_those_of_the_package(visit: Visit) -> None:
-    """One path between any two cells; the image and the shortest path equal the package's."""
+    """One path between any two cells; the image and the shortest path equal the package's.
+
+    With walls taken away, the page breaks ties between shortest paths as the package does.
+    """
     visit.show(MAZES)
-    for size in (3, 5, 21, 101):
-        maze = visit.page.evaluate(GENERATED, size)
+    for size, opened in ((3, 0), (5, 0), (21, 0), (101, 0), (21, 1), (21, 5), (41, 7), (9, 10)):
+        maze = visit.page.evaluate(GENERATED, [size, opened])
         batch = iterant.task(MAZES).encode(maze["text"])
         assert maze["same"]
         assert np.array_equal(np.array(maze["image"]), batch.inputs.numpy().ravel())
@@ -213,19 +303,23 @@ def test_generated_mazes_equal_those_of_the_package(visit: Visit) -> None:
         doors = (open_squares[1:] & open_squares[:-1]).sum()
         doors += (open_squares[:, 1:] & open_squares[:, :-1]).sum()
         # A tree has one edge fewer than nodes.
-        assert doors == open_squares.sum() - 1
+        assert opened or doors == open_squares.sum() - 1
         on_way = np.zeros(size * size, dtype=np.int64)
         on_way[maze["way"]] = 1
         assert np.array_equal(on_way, batch.targets[0, 3:-3:2, 3:-3:2].numpy().ravel())
 
 
-GENERATED = """async (size) => {
+GENERATED = """async ([size, opened]) => {
   const { Maze } = await import("./js/mazes/maze.js");
   const { seeded } = await import("./js/random.js");
-  const maze = Maze.carved(size, seeded(size));
-  const again = Maze.carved(size, seeded(size));
+  const [maze, again] = [0, 1].map(() => {
+    const random = seeded(size);
+    const carved = Maze.carved(size, random);
+    carved.squares.forEach((_, square) => random.below(10) < opened && carved.set(square, 1));
+    return carved;
+  });
   const read = Maze.read(maze.text());
   return { text: maze.text(), image: [...maze.image().data], way: maze.way(),
            same: again.text() === maze.text() && read.text() === maze.text() };
 }"""
-"""A maze from a seed, generated twice and read back from its text."""
+"""A maze from a seed with tenths of its walls opened, generated twice and read from its text."""

@@ -202,6 +202,9 @@ function tellNetwork({ network, task, thinker, training, trainedOn }) {
   main.textContent = count(thinker.network.about.parameters, "number") + (problems ? `, trained on ${problems}` : "");
   const rest = `${problems ? shown : ""}. ${PANELS[task].harder}`;
   document.getElementById("what").replaceChildren(main, rest);
+  const lists = [...document.querySelectorAll(".how")]; // the first is for all kinds without their own
+  const own = lists.find((list) => list.dataset.kind === thinker.network.about.kind) ?? lists[0];
+  for (const list of lists) list.hidden = list !== own;
   const told = document.getElementById("computed");
   told.textContent = computed(thinker.network, trainedOn);
   told.title = thinker.network.fellBack?.reason ?? "";

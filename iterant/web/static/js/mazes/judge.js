@@ -3,7 +3,8 @@
 import { END, START, WALL } from "./maze.js";
 import { count } from "../words.js";
 
-// "right", "way" (a way through, but another than the shortest), "wrong" or "none" (no way).
+// "right", "other" (another shortest way than the target: right as well), "way" (a way through, but not
+// a shortest one), "wrong" or "none" (no way).
 export function judge(maze, said) {
   const truth = maze.way();
   if (!truth.length) return "none";
@@ -14,8 +15,7 @@ export function judge(maze, said) {
   const through = maze.way((square) => said[square] && maze.squares[square] !== WALL);
   const ends = said[maze.squares.indexOf(START)] && said[maze.squares.indexOf(END)];
   if (ends && through.length && through.length === marked) {
-    // Where loops leave several shortest ways, each of them is right.
-    return through.length === truth.length ? "right" : "way";
+    return through.length === truth.length ? "other" : "way";
   }
   return "wrong";
 }
@@ -25,10 +25,11 @@ export function verdict(maze, said) {
   const squares = maze.way().length;
   const found = judge(maze, said);
   const words = {
-    right: `Its answer is right: the way from start to end has ${count(squares, "square")}.`,
+    right: `Its answer is right: ${maze.loops ? "a shortest" : "the"} way from start to end has ${count(squares, "square")}.`,
+    other: `Its answer is right: any shortest way counts, and has ${count(squares, "square")}. The target in training would take the first of down, left, right, up.`,
     way: `Its answer is a way through, though not the shortest, which has ${count(squares, "square")}.`,
     wrong: "Its answer is not right.",
     none: "Walls cut the end off from the start: there is no way, whatever it draws.",
   }[found];
-  return { right: found === "none" ? null : found === "right", words };
+  return { right: found === "none" ? null : ["right", "other"].includes(found), words };
 }

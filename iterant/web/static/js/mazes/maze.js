@@ -2,7 +2,7 @@
 //
 //     const maze = Maze.carved(21, seeded(7));
 //     maze.image();               // { data, dims: [1, 3, 48, 48] }, what the network reads
-//     maze.way();                 // squares from start to end, or [] where there is no way
+//     maze.way();                 // squares from start to end, or [] where there is no way; the target
 //     maze.text();                // "#" walls, "." free, S and E: what iterant solve reads
 //     Maze.linked(maze.link);     // as a part of the page's address
 
@@ -116,32 +116,32 @@ export class Maze {
     return true;
   }
 
+  // Down, left, right, up: in this order ties are broken.
   neighbours(square) {
     const [row, column] = [Math.floor(square / this.width), square % this.width];
     const found = [];
-    if (row > 0) found.push(square - this.width);
-    if (column < this.width - 1) found.push(square + 1);
     if (row < this.height - 1) found.push(square + this.width);
     if (column > 0) found.push(square - 1);
+    if (column < this.width - 1) found.push(square + 1);
+    if (row > 0) found.push(square - this.width);
     return found;
   }
 
-  // A shortest way from start to end, both included.
+  // A shortest way from start to end, both included. Of several it is the target of the package: at
+  // every square the first of down, left, right, up that leads nearer to the end.
   way(open = (square) => this.squares[square] !== WALL) {
-    const towards = new Map([[this.end, this.end]]);
-    const waiting = [this.end];
-    for (const square of waiting) {
-      if (square === this.start) break;
+    const { start, end } = this;
+    const distance = new Map([[end, 0]]);
+    for (const [square, steps] of distance) {
       for (const next of this.neighbours(square)) {
-        if (!towards.has(next) && open(next)) {
-          towards.set(next, square);
-          waiting.push(next);
-        }
+        if (!distance.has(next) && open(next)) distance.set(next, steps + 1);
       }
     }
-    if (!towards.has(this.start)) return [];
-    const squares = [this.start];
-    while (squares.at(-1) !== this.end) squares.push(towards.get(squares.at(-1)));
+    if (!distance.has(start)) return [];
+    const squares = [start];
+    for (let steps = distance.get(start) - 1; steps >= 0; steps -= 1) {
+      squares.push(this.neighbours(squares.at(-1)).find((next) => distance.get(next) === steps));
+    }
     return squares;
   }
 

@@ -5,6 +5,7 @@ import { count } from "../words.js";
 import { Board } from "./board.js";
 import { verdict } from "./judge.js";
 import { Maze, START, WALL } from "./maze.js";
+import { showPublished } from "./published.js";
 
 export class MazePanel {
   speed = 59; // of the slider, to begin with
@@ -33,13 +34,15 @@ export class MazePanel {
         words.say(way.length ? `The true way has ${count(way.length - 1, "step")}; it is dotted.` : "There is no way.");
       }
     });
+    showPublished(find("published"));
     thinker.addEventListener("thought", () => this.draw());
     for (const event of ["begun", "disturbed"]) thinker.addEventListener(event, () => this.#warn());
   }
 
   // What the network was trained on, as words about it.
-  static trainedOn({ size }) {
-    return { problems: `mazes of ${size} × ${size}`, shown: " (the dashed square)" };
+  static trainedOn({ size, problems }) {
+    const kind = /(^|,)walls=/.test(problems) ? "grids" : "mazes";
+    return { problems: `${kind} of ${size} × ${size}`, shown: " (the dashed square)" };
   }
 
   static harder = "Larger mazes take more iterations.";
@@ -117,7 +120,7 @@ export class MazePanel {
     const warnings = [
       !maze.way().length && "Walls cut the end off from the start: there is no way to find.",
       kind && !hasLoops && maze.loops &&
-        "This maze has a loop, and the network was trained on mazes without loops: it will probably mark all ways round, not only the shortest.",
+        "This maze has a loop or an open room, and this network was trained on mazes without: it will probably mark all ways round, not only a shortest one.",
       kind && !anyStart && maze.exits(maze.start).length !== 1 &&
         "The start is no dead end, as it is in all mazes that the network was trained on: it may fail.",
     ].filter(Boolean);
