@@ -273,7 +273,9 @@ def _near(distance: Tensor, thought: Thought, tolerance: float) -> Tensor:
 
     False for distances that are NaN or infinite.
     """
-    if last_change_of(thought.net) is not None:  # features of such networks lie between -1 and 1
+    if last_change_of(thought.net) is not None:
+        # Features of such networks lie between -1 and 1, or (distances of max-plus networks) change
+        # by a fixed amount if they change: no need to look at all of them for the largest.
         return distance <= tolerance
     scale = thought.features.flatten(1).abs().amax(dim=1).clamp_min(1)
     return (distance <= tolerance * scale) & distance.isfinite()

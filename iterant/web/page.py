@@ -189,11 +189,23 @@ def build_page(
 
 
 def maze_table() -> list[dict[str, str]]:
-    """Published numbers on Maze-Hard and Maze-Unique; ours before them, where they are recorded."""
+    """Published numbers on Maze-Hard and Maze-Unique; ours before them, where they are recorded.
+
+    "address" is where a source is to be read; "" where it is not known.
+    """
     file = shipped_results() / "recipes" / "maze-shifts.jsonl"
     rows = PAST["maze-hard"].rows(read_records(file))
     label = ("training half", "training half, not trained on")
-    return [{**row, "mazes": row["mazes"].replace(*label)} for row in rows]
+    return [
+        {**row, "mazes": row["mazes"].replace(*label), "address": _address(row["source"])}
+        for row in rows
+    ]
+
+
+def _address(source: str) -> str:
+    if source.startswith("arXiv "):
+        return f"https://arxiv.org/abs/{source.removeprefix('arXiv ')}"
+    return f"https://{source.split(',')[0]}" if source.startswith("github.com/") else ""
 
 
 def _training(source: Source) -> dict[str, Any] | None:

@@ -84,6 +84,24 @@ def test_the_page_and_the_package_settle_at_the_same_iteration(name: str) -> Non
     assert by_node(states) == package
 
 
+@pytest.mark.parametrize(
+    "maze",
+    [
+        "S......\n.###.#.\n......#\n.####.#\n.#....#\n.#.##.E\n......#",
+        "....\n.S..\n....\n..E.",
+        "S..#...\n...#...\n...#..E",  # no path
+    ],
+)
+def test_distances_of_the_shipped_maze_network_settle_at_the_same_iteration(maze: str) -> None:
+    """The package reports their changes (`last_change`) and does not scale them; the page does."""
+    net, inputs = iterant.load("mazes"), iterant.task("mazes").encode(maze).inputs
+    answer = solve(net, inputs)
+    assert answer.settled.all()
+    thoughts = iterant.think(net, inputs, steps=int(answer.steps[0]) + 20)
+    states = torch.stack([thought.features.flatten() for thought in thoughts])
+    assert by_node(states) == int(answer.steps[0])
+
+
 def by_node(states: Tensor) -> Any:
     """The iteration after which the page is settled."""
     node = shutil.which("node")

@@ -16,6 +16,7 @@ from iterant.errors import DataError
 from iterant.evaluation import evaluate_batch, operations, wilson
 from iterant.io import read_result, save_weights
 from iterant.nets import LocalRule, Net, build, parameter_count
+from iterant.nets.max_plus import MaxPlus
 from iterant.nets.protocol import like
 from iterant.tasks.chess.puzzles import SUBSET, load_puzzles
 from iterant.tasks.chess.task import SAMPLE
@@ -42,8 +43,10 @@ def test_accuracy_of_the_card(name: str) -> None:
     assert parameter_count(net) == about["parameters"]
     for text, figure in about["figures"].items():
         size = task.parse_size(text)
-        # Cells of a masked rule come to rest exactly; each is computed some dozen times.
-        local, puzzles = isinstance(net, LocalRule) and net.config.masked, isinstance(size, tuple)
+        # Cells of a masked rule or of a max-plus network come to rest exactly; each is computed
+        # some dozen times.
+        masked = isinstance(net, LocalRule) and net.config.masked
+        local, puzzles = masked or isinstance(net, MaxPlus), isinstance(size, tuple)
         steps = AT_ONCE if puzzles else figure["iterations"]
         there = of_the_sample(size)
         one = like(net, task.sample(1, size=there, seed=1).inputs)
@@ -146,6 +149,6 @@ def test_no_card(tmp_path: Path) -> None:
 
 def test_a_card_is_printed_as_a_line_and_shown_as_markdown() -> None:
     about = vars(iterant.load("mazes"))["card"]
-    assert str(about).startswith("mazes: 622 parameters, trained on 40,000 mazes of 9×9")
+    assert str(about).startswith("mazes: 124 parameters, trained on 14,400 grids of 12×12")
     assert "\n" not in str(about)
     assert about._repr_markdown_().startswith("# mazes\n")

@@ -34,7 +34,6 @@ from iterant.tasks.mazes.grid import (
     RIGHT,
     START,
     UNMARKED,
-    WALL,
     WRONG,
     Cells,
     Mask,
@@ -193,9 +192,9 @@ class Mazes(SizedTask):
         kind, [maze] = parse_problems(problems), from_image(batch.inputs[[index]])
         if kind.p or kind.walls is not None:
             return ""
-        is_open = maze != WALL
+        is_open = distances(maze[None])[0] >= 0  # cells that are connected with the end
         links = int((is_open[1:] & is_open[:-1]).sum() + (is_open[:, 1:] & is_open[:, :-1]).sum())
-        # Without a loop, cells that are connected have one link fewer than there are of them.
+        # Without a loop they have one link fewer than there are of them.
         if links >= int(is_open.sum()):
             return "this maze has loops or open rooms, and those of its training have none"
         ways = int((neighbours(is_open[None]).sum(axis=0) * (maze == START)).sum())

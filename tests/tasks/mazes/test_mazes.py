@@ -180,6 +180,7 @@ def test_a_longer_way_is_a_way_but_not_a_shortest() -> None:
     [
         (LOOP, "start=any", "loops or open rooms"),
         ("S.\n.E", "", "loops or open rooms"),
+        ("S.#.\n.E##\n####\n.#.#", "", "loops or open rooms"),  # beside cells that are cut off
         (LOOP, "start=any,p=0.1", ""),
         (LOOP, "start=any,walls=0.3", ""),
         (".S.\n##.\nE..", "", "the start is not a dead end"),

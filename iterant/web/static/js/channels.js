@@ -13,7 +13,7 @@ export class Channels {
     this.pixels = document.createElement("canvas");
   }
 
-  draw({ features }) {
+  draw({ features, network }) {
     const [, width, ...space] = features.dims;
     const [high, wide] = space.length === 1 ? [1, space[0]] : space;
     const shown = Math.min(width, MOST);
@@ -32,7 +32,10 @@ export class Channels {
     const ramps = ["--below", "--above"].map((name) => ramp(rgb("--paper"), rgb(name)));
     for (let channel = 0; channel < shown; channel += 1) {
       const values = features.data.subarray(channel * high * wide, (channel + 1) * high * wide);
-      this.#paint(values, wide, high, ramps, Math.max(floor, greatest(values)));
+      // Distances of this kind are small beside the -1 of cells not reached.
+      const above = network.about.kind === "max-plus" ? greatest(values.map((value) => Math.max(value, 0))) || 1 : 0;
+      const largest = Math.max(floor, greatest(values));
+      this.#paint(values, wide, high, ramps, [largest, above || largest]);
       const [x, y] = [(channel % columns) * (side + GAP), Math.floor(channel / columns) * (tall + GAP)];
       context.drawImage(this.pixels, x, y, side, tall);
       context.strokeStyle = ink("--line");
@@ -42,11 +45,12 @@ export class Channels {
     this.caption.textContent = `Features: ${part}${count(width, "channel")}`;
   }
 
-  #paint(values, wide, high, [below, above], largest) {
+  // Ramps and largest values below and above zero.
+  #paint(values, wide, high, ramps, largest) {
     paint(this.pixels, wide, high, (at) => {
       const value = values[at];
-      const shade = Math.min(255, Math.round((Math.abs(value) / largest) * 255)) || 0;
-      return (value < 0 ? below : above)[shade];
+      const side = value < 0 ? 0 : 1;
+      return ramps[side][Math.min(255, Math.round((Math.abs(value) / largest[side]) * 255)) || 0];
     });
   }
 }

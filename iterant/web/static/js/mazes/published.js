@@ -10,11 +10,9 @@ const element = (name, ...inside) => {
   return made;
 };
 
-function sourceOf({ source, note }) {
-  const paper = /^arXiv (\S+)$/.exec(source);
-  const [address] = paper ? [`arxiv.org/abs/${paper[1]}`] : /^github\.com[^\s,]*/.exec(source) ?? [];
+function sourceOf({ source, address, note }) {
   const link = element("a", source);
-  if (address) link.href = `https://${address}`;
+  link.href = address;
   return [address ? link : source, note && (source ? `; ${note}` : note)].filter(Boolean);
 }
 
