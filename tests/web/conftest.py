@@ -55,7 +55,7 @@ def page_folder(
 ) -> Path:
     """The page with those networks, each followed by the shipped ones of its task."""
     folder = tmp_path_factory.mktemp("page") / "page"
-    nets = [*networks.values(), *networks, "mazes-messages"]
+    nets: list[Path | str] = [*networks.values(), *networks, "mazes-messages"]
     return build_page(folder, networks=nets, runtime=runtime).folder
 
 

@@ -21,6 +21,9 @@ import pytest
 
 from iterant.cli.main import run
 from iterant.errors import DataError, IterantError, MissingExtra, UsageError
+from iterant.experiments.paper_numbers import PUBLISHED
+from iterant.experiments.records import keep_record
+from iterant.experiments.shifts import ANY
 from iterant.export.hub import Source, open_source
 from iterant.web import build_page, find_page, page, page_server
 from iterant.zoo import card, loading
@@ -83,6 +86,25 @@ def test_the_networks_that_ship_are_on_the_page(
     exact_mazes(tmp_path / "weights" / "mazes")
     untrained_chess(tmp_path / "weights" / "chess")
     assert build_page(tmp_path / "page").networks == ("mazes", "chess")
+
+
+def test_published_numbers_stand_beside_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "shipped_results", lambda: tmp_path)
+    published = page.maze_table()
+    assert len(published) == sum(one.test[:2] in ("29", "30") for one in PUBLISHED)
+    assert published[0]["address"] == "https://arxiv.org/abs/2506.21734"
+    test = {"problems": 10, "solved": {"1000": 9}, ANY: {"1000": 10}, "answers changed": 0}
+    figures = {
+        "model": "mazes", "seed": 0, "finished": True, "reduced": {}, "parameters": 124,
+        "tests": {"30 maze-hard:10:1000": test}, "studies": {},
+    }  # fmt: skip
+    keep_record(tmp_path / "recipes" / "maze-shifts.jsonl", "mazes-s0", figures, 0)
+    ours, *others = page.maze_table()
+    assert others == published
+    assert (ours["network"], ours["parameters"], ours["exact"]) == ("mazes", "124", "90.00 %")
+    assert ours["mazes"].startswith("Maze-Hard, training half, not trained on")
 
 
 @pytest.mark.usefixtures("light")

@@ -173,6 +173,8 @@ def test_layout_on_a_laptop_and_a_phone(open_page: Callable[..., Visit], tmp_pat
         for task in ("mazes", "prefix-sums", "chess"):
             visit.show(task)
             visit.choose(task, f"{task}-2")  # the shipped network
+            if task == "mazes":
+                visit.page.check("[data-is=loops]")
             visit.set_range("[data-bench=speed]", 79)  # every iteration is decoded and drawn
             visit.page.click("[data-bench=restart]")
             visit.wait(f"iterant.panels['{task}'].thinker.step > 0")

@@ -147,6 +147,17 @@ def test_loops_rooms_and_edits_while_the_shipped_network_iterates(visit: Visit, 
         assert task.solved(answer.view(batch.targets.shape), batch).all()
 
 
+def test_generated_mazes_with_loops_are_solved(visit: Visit) -> None:
+    visit.show(MAZES)
+    visit.choose(MAZES, "mazes-2")
+    visit.page.check("[data-is=loops]")
+    visit.panel(MAZES, "await panel.generate(3)")
+    assert visit.panel(MAZES, "panel.maze.loops")
+    visit.settle(MAZES)
+    assert "Its answer is right: a shortest way" in visit.words
+    solved_as_by_package(visit, iterant.load(MAZES))
+
+
 def test_the_shipped_network_is_never_right_without_a_path(visit: Visit) -> None:
     visit.show(MAZES)
     visit.choose(MAZES, "mazes-2")

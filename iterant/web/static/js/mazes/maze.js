@@ -27,7 +27,8 @@ export class Maze {
 
   // Depth first from the start: step to a random unseen neighbour two squares on, and break
   // through the wall between; go back where there is none. Exactly one way joins any two squares.
-  static carved(size, random) {
+  // With loops, one in ten of the walls that are left between two squares is then opened.
+  static carved(size, random, loops = false) {
     const side = (size + 1) / 2;
     const squares = new Uint8Array(size * size);
     const place = (cell) => 2 * Math.floor(cell / side) * size + 2 * (cell % side);
@@ -52,6 +53,10 @@ export class Maze {
       squares[place(next)] = FREE;
       trail.push(next);
     }
+    squares.forEach((_, at) => {
+      const between = (Math.floor(at / size) + (at % size)) % 2 === 1;
+      if (loops && between && random.below(10) === 0) squares[at] = FREE;
+    });
     squares[place(start)] = START;
     squares[place(end)] = END;
     return new Maze(size, size, squares);

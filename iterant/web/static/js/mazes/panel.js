@@ -15,6 +15,7 @@ export class MazePanel {
     const find = (name) => element.querySelector(`[data-is=${name}]`);
     this.size = find("size");
     this.truth = find("truth");
+    this.loops = find("loops");
     this.notice = find("notice");
     this.board = new Board(find("board"), {
       paint: (squares, code) => this.paint(squares, code),
@@ -26,6 +27,7 @@ export class MazePanel {
     this.size.addEventListener("change", () => this.generate());
     this.#tellSize();
     find("generate").addEventListener("click", () => this.generate());
+    this.loops.addEventListener("change", () => this.generate());
     find("swap").addEventListener("click", () => this.swap());
     this.truth.addEventListener("change", () => {
       this.draw();
@@ -56,8 +58,12 @@ export class MazePanel {
     return Math.min(101, Math.max(3, 2 * Math.floor(Number(this.size.value) / 2) + 1));
   }
 
+  #carved(seed) {
+    return Maze.carved(this.wantedSize, seeded(seed), this.loops.checked);
+  }
+
   generate(seed = freshSeed()) {
-    return this.begin(Maze.carved(this.wantedSize, seeded(seed)));
+    return this.begin(this.#carved(seed));
   }
 
   // The problem as a part of the page's address, and back.
@@ -81,7 +87,7 @@ export class MazePanel {
 
   // Another maze of the same size under the features of this one.
   swap(seed = freshSeed()) {
-    this.maze = Maze.carved(this.wantedSize, seeded(seed));
+    this.maze = this.#carved(seed);
     return this.thinker.change(this.maze.image(), "the maze was swapped for another");
   }
 
