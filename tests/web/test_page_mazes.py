@@ -320,6 +320,21 @@ def test_generated_mazes_equal_those_of_the_package(visit: Visit) -> None:
         assert np.array_equal(on_way, batch.targets[0, 3:-3:2, 3:-3:2].numpy().ravel())
 
 
+def test_ties_are_broken_as_in_the_package(visit: Visit) -> None:
+    """Round one wall, from each cell to the opposite one: every pair of directions is a tie."""
+    visit.show(MAZES)
+    ring = [0, 1, 2, 5, 8, 7, 6, 3]
+    for start, end in zip(ring, ring[4:] + ring[:4], strict=True):
+        codes = ["."] * 9
+        codes[4], codes[start], codes[end] = "#", "S", "E"
+        text = "\n".join("".join(codes[row : row + 3]) for row in (0, 3, 6))
+        way = visit.page.evaluate(
+            "async (text) => (await import('./js/mazes/maze.js')).Maze.read(text).way()", text
+        )
+        target = iterant.task(MAZES).encode(text).targets[0, 3:-3:2, 3:-3:2].flatten()
+        assert sorted(way) == target.nonzero().flatten().tolist()
+
+
 GENERATED = """async ([size, opened]) => {
   const { Maze } = await import("./js/mazes/maze.js");
   const { seeded } = await import("./js/random.js");
