@@ -37,6 +37,7 @@ from iterant.experiments.past_the_paper import PAST
 from iterant.experiments.records import read_records, shipped_results
 from iterant.export.hub import Source, open_source
 from iterant.export.onnx import export_onnx, need_extra
+from iterant.formatting import counted
 from iterant.io import read_json, write_json
 from iterant.io.files import cache_folder, check_new_folder, make_folder, read_bytes
 from iterant.tasks.protocol import task
@@ -193,11 +194,16 @@ def maze_table() -> list[dict[str, str]]:
 
     "address" is where a source is to be read; "" where it is not known.
     """
-    file = shipped_results() / "recipes" / "maze-shifts.jsonl"
-    rows = PAST["maze-hard"].rows(read_records(file))
+    files = sorted((shipped_results() / "recipes").glob("maze-shifts*.jsonl"))
+    rows = PAST["maze-hard"].rows(read_records(*files))
     label = ("training half", "training half, not trained on")
     return [
-        {**row, "mazes": row["mazes"].replace(*label), "address": _address(row["source"])}
+        {
+            **row,
+            "mazes": row["mazes"].replace(*label),
+            "source": row["source"] or f"ours, {counted(int(row['seeds']), 'seed')}",
+            "address": _address(row["source"]),
+        }
         for row in rows
     ]
 

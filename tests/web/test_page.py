@@ -104,6 +104,7 @@ def test_published_numbers_stand_beside_ours(
     ours, *others = page.maze_table()
     assert others == published
     assert (ours["network"], ours["parameters"], ours["exact"]) == ("mazes", "124", "90.00 %")
+    assert ours["source"] == "ours, 1 seed"
     assert ours["mazes"].startswith("Maze-Hard, training half, not trained on")
 
 
