@@ -155,7 +155,13 @@ def _percent(results: Sequence[MazeResult], what: str) -> str:
 
 
 def _seeds(tests: Results) -> str:
-    return str(len({one.seed for results in tests.values() for one in results}))
+    """How many seeds there are, and in the cell with the fewest if not all are in every cell."""
+    every = len({one.seed for results in tests.values() for one in results})
+    fewest, size = min(
+        ((len(results), _GRID[name][0]) for name, results in tests.items()), default=(every, 0)
+    )
+    first = f"{every}; from size {size} on at least {fewest}"
+    return str(every) if fewest == every else first
 
 
 def _heat_map(model: str, results: Results, start: str) -> HeatMap:
@@ -193,7 +199,7 @@ def _shift_rows(
         changed, mazes = sum(one.changed for one in results), sum(one.problems for one in results)
         rows.append(
             {"network": _title(model), "parameters": parameters.get(model, ""),
-             "seeds": _seeds(tests), "lowest cell": _lowest(cells),
+             "seeds": _seeds(cells), "lowest cell": _lowest(cells),
              _GOOD: f"{good} of {len(cells)}", "exact, all cells": _floor(results, "exact"),
              _CHANGED: f"{changed:,} of {mazes:,}", "201×201, p = 0.1": _floor(large, "any_path")}
             | {column: _part(cells, loops, start) for column, (loops, start) in _PARTS.items()}
