@@ -56,7 +56,7 @@ def train(
         memory: on a GPU, measure the peak memory too
         out: folder for the result
     """
-    from iterant.bench.benchmarks import bench_train
+    from iterant.bench import bench_train
 
     figures = _measure(
         bench_train, out, task=task, recipe=recipe, net=net, width=width, batch_size=batch,
@@ -99,7 +99,7 @@ def solve(
         seed: of the problems
         out: folder for the result
     """
-    from iterant.bench.benchmarks import bench_solve
+    from iterant.bench import bench_solve
 
     figures = _measure(
         bench_solve, out, task=task, run=run, size=size, count=count, rounds=rounds, device=device,

@@ -9,7 +9,7 @@ loss that it is compared with. An objective calls two methods of an `Unroll`: fo
 gradients, and forward with backward. A local rule with message passing is unrolled faster on a CPU
 (`nets/fast/sparse_training.py`), where only messages have gradients: a loss that uses features, as
 the change penalty does, must not go there (`Unroll.forward_backward`). CUDA graphs are in
-`cuda_graphs.py`, the replay pool is in `replay_pool.py`. `bench/plain.py` restates the progressive
+`cuda_graphs.py`, the replay pool is in `replay_pool.py`. `bench.py` restates the progressive
 loss on purpose, and a test compares the two.
 
 Shapes: B batch, C channels, W width, K classes, *S space, I iterations.

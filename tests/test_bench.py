@@ -1,0 +1,216 @@
+"""What the benchmarks report, write and refuse; the plain step computes what ours computes.
+
+No test asserts a time.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from thinkers import small_batch, small_net
+from torch import Tensor
+
+import iterant
+from iterant.bench import (
+    Dense,
+    EvenRng,
+    PlainStep,
+    bench_solve,
+    bench_train,
+    compare,
+    iterate,
+    plain_loss,
+    ratio,
+)
+from iterant.cli.main import run
+from iterant.errors import IterantError, RecipeError, UnknownName, UsageError
+from iterant.evaluation import evaluate_batch
+from iterant.io import read_result
+from iterant.nets import DeepThinking, FeedForward, Net, build, paper_net
+from iterant.nets.fast import accelerate
+from iterant.tasks.protocol import Batch, Task
+from iterant.training.objectives import Progressive
+from iterant.training.recipe import Recipe
+from iterant.training.recipe import recipe as named_recipe
+from iterant.training.trainer import Trainer
+
+TINY: dict[str, Any] = {"width": 4, "batch": 2, "steps": 1, "rounds": 1, "device": "cpu"}
+
+
+def test_sides_take_turns_and_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU, before the clock is read at the start and at the end of a side."""
+    events, seen = list[str](), list[tuple[int, int]]()
+
+    def clock() -> int:
+        events.append("clock")
+        return len(events)
+
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda _: events.append("wait"))
+    monkeypatch.setattr(time, "perf_counter", clock)
+    times = compare(
+        {"ours": lambda: events.append("ours"), "plain": lambda: events.append("plain")},
+        rounds=2,
+        device=torch.device("cuda"),
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    sides = [["wait", "clock", side, "wait", "clock"] for side in ("ours", "plain")]
+    assert events == (sides[0] + sides[1]) * 2
+    assert times == {"ours": [3, 3], "plain": [3, 3]}
+    assert seen == [(1, 2), (2, 2)]
+
+
+def test_the_ratio_is_taken_within_a_round() -> None:
+    """So a machine that becomes slower does not change it."""
+    assert ratio([4, 80, 3], [2, 20, 1]) == {"median": 3, "lowest": 2, "highest": 4}
+
+
+def test_training_figures() -> None:
+    name, figures = bench_train(**{**TINY, "rounds": 2}, task="mazes", net="dt", precision="bf16")
+    assert name == "bench-train-mazes-cpu-dt-w4-b2-bf16"
+    assert figures["memory"] is None
+    assert figures["precision"] == {"ours": "bf16", "plain": "fp32"}
+    assert 0 < figures["ratio"]["lowest"] <= figures["ratio"]["median"]
+    assert all(len(seconds) == 2 for seconds in figures["seconds a step"].values())
+    assert figures["inputs"][0] == 2
+
+
+def test_the_dense_network_gives_the_same_answers() -> None:
+    name, figures = bench_solve(size="9", count=3, rounds=2, device="cpu")
+    assert name == "bench-solve-mazes-cpu-3-of-9"
+    assert figures["answers that differ from the dense network's"] == 0
+    assert figures["largest difference of iterations"] == 0
+    assert figures["settled"] == figures["solved"] == figures["problems"] == 3
+    assert set(figures["seconds"]) == {"solve", "dense"}
+    dense = Dense(iterant.load("mazes"))
+    assert accelerate(dense, iterant.task("mazes").sample(1, size=5).inputs) is dense
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_memory_on_a_gpu() -> None:
+    _, figures = bench_train(width=16, batch=4, steps=2, rounds=2)
+    assert (figures["device"], figures["precision"]["ours"]) == ("cuda", "bf16")
+    assert min(figures["memory"]["ours"], figures["memory"]["plain"]) > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"recipe": "quick"}, UsageError, "choose recipe='paper'"),
+        ({"task": "maze"}, UnknownName, "did you mean 'mazes'?"),
+        ({"width": 0}, RecipeError, "width"),
+    ],
+)
+def test_wrong_values(options: dict[str, Any], error: type[IterantError], message: str) -> None:
+    with pytest.raises(error, match=re.escape(message)):
+        bench_train(**{**TINY, **options})
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("train --width 4 --batch 2 --steps 1", "bench-train-prefix-sums-cpu-w4-b2"),
+        ("solve --size 5 --count 2", "bench-solve-mazes-cpu-2-of-5"),
+    ],
+)  # fmt: skip
+def test_commands_print_a_table_and_write_a_result(
+    words: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    peaks = {"ours": 2 << 20, "plain": 5 << 20, "ratio": 2.5}
+    monkeypatch.setattr("iterant.bench.peak_memory", lambda *_: peaks)
+    with pytest.raises(SystemExit) as end:
+        run(["bench", *words.split(), "--rounds", "1", "--device", "cpu", "--out", "out"])
+    output, errors = capsys.readouterr()
+    assert (end.value.code, errors) == (0, "")
+    figures = read_result(f"out/{name}.json")["figures"]
+    assert f"written to out/{name}.json" in output
+    quotient = figures["ratio"].get("dense / solve", figures["ratio"])
+    assert f"{quotient['median']:.2f} times" in output
+    if "memory" in figures:
+        assert "peak memory: ours 2 MiB, plain 5 MiB, 2.50 times as much" in output
+
+
+PROBLEMS = ["prefix-sums", "mazes", "chess"]
+
+
+def module(net: Net) -> DeepThinking | FeedForward:
+    assert isinstance(net, DeepThinking | FeedForward)
+    return net
+
+
+@torch.no_grad()
+def plain_curve(net: DeepThinking | FeedForward, task: Task, batch: Batch, steps: int) -> Tensor:
+    """(steps,) int64: problems solved after each iteration."""
+    inputs = batch.inputs
+    features = torch.relu(net.projection(inputs))
+    # (N, steps, classes, *space)
+    outputs = inputs.new_zeros(len(inputs), steps, net.config.classes, *inputs.shape[2:])
+    for index in range(steps):
+        features = iterate(net, inputs, features, index)
+        outputs[:, index] = net.head(features)
+    predictions = [net.readout.predict(outputs[:, index], inputs) for index in range(steps)]
+    solved = [task.solved(prediction, batch).sum() for prediction in predictions]
+    return torch.stack(solved).cpu()
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("variant", ["dt", "dt-recall", "ff", "ff-recall"])
+def test_curves_equal_ours(problem: str, variant: str) -> None:
+    net, batch = module(small_net(problem, variant)), small_batch(problem)
+    task = iterant.task(problem)
+    with torch.no_grad():
+        targets = iterant.last(iterant.think(net, batch.inputs, steps=6)).prediction
+    batch = type(batch)(batch.inputs, targets, batch.extras)  # so that some are solved
+    curve = evaluate_batch(net, task, batch, steps=12)
+    assert int(curve.solved[5]) == len(batch)
+    assert plain_curve(net, task, batch, 12).tolist() == curve.solved.tolist()
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("variant", ["dt", "dt-recall", "ff-recall"])
+def test_several_steps_lead_to_the_same_weights(problem: str, variant: str) -> None:
+    recipe = named_recipe("paper", problem, variant)
+    recipe = recipe.changed(iterations=4, width=4, label_smoothing=0.1)
+    config = replace(paper_net(problem, variant), width=4, head=(4, 3))
+    net, batch = build(config.kind, config, seed=1), small_batch(problem)
+    inputs, cpu = batch.inputs.float(), torch.device("cpu")
+    plain, trainer = PlainStep(net, recipe, cpu), Trainer(net, recipe, cpu)  # plain has a copy
+    before = {name: weight.clone() for name, weight in plain.net.state_dict().items()}
+    for step in range(4):
+        rng = EvenRng(0, step, of=4)
+        first = trainer.step(inputs, batch.targets, rng, 0.5)
+        second = plain.step(inputs, batch.targets, rng, 0.5)
+        assert float(first) == pytest.approx(float(second), rel=1e-4)
+    after = plain.net.state_dict()
+    assert any(not torch.equal(before[name], after[name]) for name in after)
+    for name, weight in trainer.master.state_dict().items():
+        moved = (weight - before[name]).abs().max()
+        assert (weight - after[name]).abs().max() < 0.05 * moved + 1e-7, name
+
+
+def test_the_head_runs_at_every_iteration() -> None:
+    """The head at every iteration, the full unroll even at α = 1, the prefix with gradients."""
+    net = module(small_net("prefix-sums", "dt-recall"))
+    heads: list[bool] = []
+    net.head.register_forward_hook(lambda *_: heads.append(torch.is_grad_enabled()))
+    batch = small_batch("prefix-sums")
+    plain_loss(net, batch.inputs, batch.targets, Recipe(iterations=5), n=2, k=3)
+    assert heads == [True] * (5 + 2 + 3)
+
+
+@pytest.mark.parametrize(("m", "count"), [(1, 8), (5, 10), (30, 20), (30, 200)])
+def test_even_draws_have_the_mean_of_all_draws(m: int, count: int) -> None:
+    objective = Progressive(Recipe(iterations=m))
+    draws = [objective.draw(EvenRng(0, step, of=count)) for step in range(count)]
+    assert all(0 <= n < m and 1 <= k <= m - n for n, k in draws)
+    n, k = (sum(draw[i] for draw in draws) / count for i in (0, 1))
+    assert n == pytest.approx((m - 1) / 2, abs=0.02 * m)
+    # The mean of k given n is (m - n + 1) / 2.
+    assert k == pytest.approx((m + 3) / 4, abs=0.03 * m)
