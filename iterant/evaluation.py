@@ -15,7 +15,6 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -34,7 +33,7 @@ from iterant.solving import MAX_STEPS, AnswerBuffer, Iteration, check_fits, iter
 from iterant.tasks.protocol import Batch, Size, Task, offers, slices
 
 __all__ = [
-    "RULES", "Curve", "Operations", "budget_of", "evaluate", "evaluate_batch",
+    "RULES", "Curve", "Operations", "evaluate", "evaluate_batch",
     "evaluate_long", "is_finite", "operations", "resolve_steps", "tradeoff", "wilson",
 ]  # fmt: skip
 
@@ -143,10 +142,6 @@ class Curve:
     updates_per_cell: float | None = None
     """How often a cell was computed on average; None: at every iteration"""
 
-    # Names before 0.2
-    broken = property(attrgetter("nonfinite"))
-    taken = property(attrgetter("steps_taken"))
-
     @property
     def accuracy(self) -> Tensor:
         """(steps,) float64: the share solved after each iteration."""
@@ -252,7 +247,6 @@ def evaluate(
     batch_size: int | None = None,
     device: str | torch.device | None = None,
     progress: Progress | None = None,
-    portion: int | None = None,
 ) -> Curve:
     """Accuracy after each of ``max_steps`` iterations on fresh problems of one size.
 
@@ -272,7 +266,6 @@ def evaluate(
         device: where to compute, on a copy of the network if that is elsewhere.
         progress: called with how many iterations of problems are done, and of how many; None:
             shown in a notebook only.
-        portion: the name of ``batch_size`` before 0.2.
     """
     check_fits(net, task)
     net = on_device(net, device)
@@ -287,7 +280,7 @@ def evaluate(
 
     curve = evaluate_batch(
         net, task, batch, steps=steps, rule=rule, cost=True, progress=progress,
-        batch_size=portion if batch_size is None else batch_size,
+        batch_size=batch_size,
     )  # fmt: skip
     if line is not None:
         line.clear()
@@ -510,9 +503,6 @@ def resolve_steps(net: Net, steps: int | None = None, *, cut: bool = False) -> i
             f"{steps}; ask for at most {depth}"
         )
     return steps if depth is None else min(steps, depth)
-
-
-budget_of = resolve_steps  # its name before 0.2
 
 
 def is_finite(features: Tensor) -> Tensor:

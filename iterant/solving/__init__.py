@@ -28,10 +28,8 @@ from iterant.solving.solver import (
     solve,
 )
 
-budget_for = default_max_steps  # its name before 0.2
-
 __all__ = [
     "BUDGET", "LAST_LAYER", "MAX_STEPS", "Answer", "AnswerBuffer", "Film", "Frame", "Iteration",
-    "Solution", "Viewer", "batches", "budget_for", "check_fits", "default_max_steps",
+    "Solution", "Viewer", "batches", "check_fits", "default_max_steps",
     "iterate_until_done", "solutions", "solve",
 ]  # fmt: skip

@@ -17,7 +17,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
-from operator import attrgetter
 from typing import Any, cast
 
 import numpy as np
@@ -62,7 +61,6 @@ class Frame:
     """(*S)"""
     min_confidence: float
     """The probability of the predicted class at the least confident position"""
-    sure = property(attrgetter("min_confidence"))  # its name before 0.2
 
 
 class Film:
@@ -161,8 +159,6 @@ class Solution:
     """Every change of the answer in the film, with its text (empty for large problems)"""
     task: Task | None = field(default=None, repr=False, compare=False)
     """Draws the film"""
-    sure = property(attrgetter("min_confidence"))  # its name before 0.2
-    wanted = property(attrgetter("expected"))  # likewise
 
     def _repr_html_(self) -> str | None:
         """The iterations as an animation, which a notebook plays."""

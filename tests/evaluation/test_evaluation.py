@@ -112,12 +112,6 @@ def test_the_batch_size_does_not_change_the_figures(size: int, rule: Rule | None
     assert parts.change == pytest.approx(whole.change)
 
 
-def test_old_names_are_still_accepted() -> None:
-    curve = evaluate(poisoned(3), TASK, size=BITS, count=COUNT, seed=1, max_steps=5, portion=7)
-    assert curve.broken == curve.nonfinite > 0
-    assert curve.taken is curve.steps_taken
-
-
 def test_answers_are_decoded_at_the_marks_only() -> None:
     class Counting(ByHand):
         decoded = 0

@@ -58,9 +58,8 @@ def test_old_names_are_still_accepted() -> None:
             return RulesCheck(True, "kept")
 
     (solution,) = solutions(exact_prefix_sums(), Telling(), gather(SUMS, "10").problems)
-    assert (solution.answer, solution.wanted, solution.right) == ("1 told", "anything", True)
+    assert (solution.answer, solution.expected, solution.right) == ("1 told", "anything", True)
     assert solution.verdict.keeps is True
-    assert solution.sure == solution.min_confidence == solution.film.frames[-1].sure
 
 
 def test_a_batch_gives_the_solutions_of_single_problems() -> None:
