@@ -32,13 +32,9 @@ class RuleState:
     The next iteration may overwrite the features of a thought: copy those that you keep.
     """
 
-    def update(self, thought: Thought) -> Tensor:
-        """(B,) bool: samples that may stop now."""
+    def update(self, thought: Thought) -> Tensor | None:
+        """(B,) bool: samples that may stop now; None, without looking at a GPU's numbers: none."""
         raise NotImplementedError
-
-    def may_stop(self, step: int) -> bool:
-        """Whether any sample may stop at this step; False spares the CPU waiting for a GPU."""
-        return True
 
     def answer(self, thought: Thought) -> tuple[Tensor, Tensor]:
         """Prediction (B, *S) and the step (B,) it is from, if all stopped now."""
@@ -65,7 +61,7 @@ SETTLED = "settled"
 
 
 @dataclass(frozen=True)
-class Fixed:
+class Fixed(RuleState):
     """Stop after a number of iterations; None: only the budget ends it."""
 
     reason: ClassVar[str] = "fixed iterations"
@@ -76,23 +72,13 @@ class Fixed:
             raise UsageError(f"a fixed number of iterations is 1 or more, got {self.steps}")
 
     def start(self) -> RuleState:
-        return _FixedState(self.steps)
+        return self  # it remembers nothing
 
-
-class _FixedState(RuleState):
-    def __init__(self, steps: int | None) -> None:
-        self.steps = steps
-
-    def update(self, thought: Thought) -> Tensor:
-        return _for_all(thought, self.may_stop(thought.step))
-
-    def may_stop(self, step: int) -> bool:
-        return self.steps is not None and step >= self.steps
-
-
-def _for_all(thought: Thought, done: bool) -> Tensor:
-    """(B,) bool: the same for every sample."""
-    return torch.full((len(thought.features),), done, device=thought.features.device)
+    def update(self, thought: Thought) -> Tensor | None:
+        if self.steps is None or thought.step < self.steps:
+            return None
+        features = thought.features
+        return torch.ones(len(features), dtype=torch.bool, device=features.device)
 
 
 @dataclass(frozen=True)
@@ -180,9 +166,9 @@ class _RestState(RuleState):
         """(B, 16): the largest change of any feature in each of the last 16 iterations"""
         self.cycle = _Cycle(tolerance)
 
-    def update(self, thought: Thought) -> Tensor:
+    def update(self, thought: Thought) -> Tensor | None:
         if depth_of(thought.net) is not None:
-            return _for_all(thought, False)
+            return None
         rest, cycle = self._rest(thought), self.cycle.update(thought)
         return rest if cycle is None else rest | cycle.to(rest.device)
 
@@ -282,7 +268,7 @@ def _near(distance: Tensor, thought: Thought, tolerance: float) -> Tensor:
 
 
 @dataclass(frozen=True)
-class ExactRest:
+class ExactRest(RuleState):
     """Stop a sample when nothing changes any more; only of networks that report their changes.
 
     These are local rules and others that compute every cell by itself (`last_change_of`), so the
@@ -292,20 +278,11 @@ class ExactRest:
     reason: ClassVar[str] = SETTLED
 
     def start(self) -> RuleState:
-        return _ExactRestState()
+        return self  # it remembers nothing
 
-
-class _ExactRestState(RuleState):
-    reports = False
-    """Whether the network reports its changes"""
-
-    def update(self, thought: Thought) -> Tensor:
+    def update(self, thought: Thought) -> Tensor | None:
         change = last_change_of(thought.net)
-        self.reports = change is not None
-        return _for_all(thought, False) if change is None else change == 0  # NaN is a change
-
-    def may_stop(self, step: int) -> bool:
-        return self.reports
+        return None if change is None else change == 0  # NaN is a change
 
 
 @dataclass(frozen=True)
@@ -327,7 +304,7 @@ class _ConfidentState(RuleState):
         self.best: tuple[Tensor, Tensor, Tensor] | None = None
         """Confidence (B,), prediction (B, *S) and step (B,) of the best iteration so far"""
 
-    def update(self, thought: Thought) -> Tensor:
+    def update(self, thought: Thought) -> None:
         latest = (confidence(thought), *super().answer(thought))
         if self.best is None:
             self.best = latest
@@ -338,10 +315,6 @@ class _ConfidentState(RuleState):
                 for new, old in zip(latest, self.best, strict=True)
             )
             self.best = (confident, prediction, steps)
-        return torch.zeros_like(latest[0], dtype=torch.bool)
-
-    def may_stop(self, step: int) -> bool:
-        return False
 
     def answer(self, thought: Thought) -> tuple[Tensor, Tensor]:
         return super().answer(thought) if self.best is None else self.best[1:]

@@ -202,14 +202,13 @@ def iterate_until_done(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Ite
         rule_state, state = rule.start(), State(net.start(inputs))
     rows = torch.arange(len(inputs), device=inputs.device)
     while len(rows):
-        before = state.features
+        before, nobody = state.features, torch.zeros_like(rows, dtype=torch.bool)
         for thought in iterate_from(net, inputs, state, budget - state.step):
-            done = rule_state.update(thought)
-            over = thought.step >= budget
-            leaving = torch.ones_like(done) if over else done
-            any_leaving = over or (rule_state.may_stop(thought.step) and bool(done.any()))
-            if any_leaving:  # a rule may decide on the CPU
-                done, leaving = done.to(rows.device), leaving.to(rows.device)
+            met, over = rule_state.update(thought), thought.step >= budget
+            any_leaving = over or (met is not None and bool(met.any()))
+            # A rule may decide on the CPU.
+            done = met.to(rows.device) if any_leaving and met is not None else nobody
+            leaving = ~nobody if over else done
             yield Iteration(thought, before, rows, done, leaving, any_leaving, rule_state)
             if over:
                 return
