@@ -31,6 +31,7 @@ from torch.nn import functional
 
 from iterant import registry
 from iterant.errors import UsageError, argument
+from iterant.evaluation import Progress
 from iterant.nets import FeedForward, PaperNet, parameter_count
 from iterant.nets.from_recipe import build_network
 from iterant.nets.protocol import Net, depth_of, readout_of
@@ -50,8 +51,6 @@ Result = tuple[str, dict[str, Any]]
 """The name of a result and its figures, for `iterant.io.write_result`."""
 Sides = Mapping[str, Callable[[], Any]]
 """The work of each implementation."""
-Progress = Callable[[int, int], None]
-"""Called with the number of rounds done and of all rounds."""
 _EPOCH = 1000
 """Optimizer steps per epoch, for the learning rate of the first epoch, which is in warm-up."""
 

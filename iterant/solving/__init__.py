@@ -12,7 +12,6 @@ from iterant.solving.problems import (
     Frame,
     Solution,
     Viewer,
-    batches,
     default_max_steps,
     solutions,
 )
@@ -30,6 +29,6 @@ from iterant.solving.solver import (
 
 __all__ = [
     "BUDGET", "LAST_LAYER", "MAX_STEPS", "Answer", "AnswerBuffer", "Film", "Frame", "Iteration",
-    "Solution", "Viewer", "batches", "check_fits", "default_max_steps",
+    "Solution", "Viewer", "check_fits", "default_max_steps",
     "iterate_until_done", "solutions", "solve",
 ]  # fmt: skip

@@ -257,7 +257,7 @@ def solutions(
             f"the rules of {task.spec.title} do not restrict answers; leave that option out"
         )
     # A viewer shows one problem at a time: with 0 positions, every batch holds one.
-    for group in batches(problems, 0 if viewer is not None else _MAX_POSITIONS):
+    for group in _batches(problems, 0 if viewer is not None else _MAX_POSITIONS):
         if group[0].unsolvable:
             yield from (Solution(problem, Film(1), task=task) for problem in group)
             continue
@@ -276,9 +276,7 @@ def default_max_steps(task: Task, problem: Problem) -> int:
     return MAX_STEPS + cells
 
 
-def batches(
-    problems: Sequence[Problem], max_positions: int = _MAX_POSITIONS
-) -> Iterator[list[Problem]]:
+def _batches(problems: Sequence[Problem], max_positions: int) -> Iterator[list[Problem]]:
     """Consecutive problems of one shape, in batches; unsolvable problems separately."""
 
     def key(problem: Problem) -> tuple[str, torch.Size]:

@@ -22,7 +22,7 @@ _HIDDEN = 16
 
 
 def _step_kernel(
-    held: tl.tensor,
+    features: tl.tensor,
     following: tl.tensor,
     changes: tl.tensor,
     reads: tl.tensor,
@@ -42,13 +42,13 @@ def _step_kernel(
     high: tl.constexpr,
     deep: tl.constexpr,
 ) -> None:
-    """following = tanh(relu(held[reads] @ sight + term) @ mix + bias), zero where is no cell."""
+    """following = tanh(relu(features[reads] @ sight + term) @ mix + bias), 0 where is no cell."""
     # One program computes ``high`` cells of one sample. Sizes with _pad are powers of 2.
     sample = tl.program_id(1).to(tl.int64)
-    place = tl.program_id(0) * high + tl.arange(0, high)
-    inside = place < rows
-    row = (sample * rows + place)[:, None]
-    origin = held + sample * rows * width
+    cell = tl.program_id(0) * high + tl.arange(0, high)
+    inside = cell < rows
+    row = (sample * rows + cell)[:, None]
+    origin = features + sample * rows * width
     number, w = tl.arange(0, seen_pad), tl.arange(0, width_pad)
     there = inside[:, None] & (number < parts * each)[None, :]
     # (high, seen_pad): the numbers that every cell reads, gathered part by part
@@ -69,7 +69,7 @@ def _step_kernel(
     real = tl.load(is_cell + row, mask=inside[:, None], other=0.0)
     new = tl.where(real > 0, new, 0.0)
     stored = inside[:, None] & (w < width)[None, :]
-    before = tl.load(held + row * width + w[None, :], mask=stored, other=0.0)
+    before = tl.load(features + row * width + w[None, :], mask=stored, other=0.0)
     tl.store(following + row * width + w[None, :], new, mask=stored)
     change = tl.abs(new - before)
     change = tl.where(change == change, change, float("inf"))  # a maximum would pass NaN over
@@ -82,7 +82,7 @@ _compiled: dict[tuple[object, ...], Any] = {}
 
 
 def launch_iterations(
-    held: Tensor,
+    features: Tensor,
     following: Sequence[Tensor],
     changes: Sequence[Tensor],
     reads: Tensor,
@@ -93,22 +93,22 @@ def launch_iterations(
     bias: Tensor,
     each: int,
 ) -> None:
-    """As many iterations as there are ``following`` features to write, from ``held`` (B, N, W).
+    """Iterate from ``features`` (B, N, W) and write the features of every ``following`` iteration.
 
     ``changes`` are zeros before, and the largest changes of every sample after. ``reads`` (B, N, R)
     int32 counts parts of ``each`` numbers within a sample; ``term`` is (B, N, H), ``is_cell``
     (B, N, 1). Weights are padded with zeros to powers of 2.
     """
-    count, rows, width = held.shape
+    count, rows, width = features.shape
     parts, hidden = reads.shape[2], term.shape[2]
     grid = (triton.cdiv(rows, _ROWS), count, 1)
     sizes = (rows, parts, each, width, hidden, *sight.shape, mix.shape[1], _ROWS, _HIDDEN)
     # The compiled kernel launches in less time. It takes all pointers to be aligned to 16 bytes, as
     # those of the first call are; later ones are too if a row of features is.
-    key = (held.device, *sizes[1:])
+    key = (features.device, *sizes[1:])
     for after, change in zip(following, changes, strict=True):
         launch = _compiled.get(key, _kernel)[grid]
-        kernel = launch(held, after, change, reads, term, is_cell, sight, mix, bias, *sizes)
+        kernel = launch(features, after, change, reads, term, is_cell, sight, mix, bias, *sizes)
         if kernel is not None and width % 4 == 0:
             _compiled[key] = kernel
-        held = after
+        features = after
