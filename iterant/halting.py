@@ -33,7 +33,10 @@ class RuleState:
     """
 
     def update(self, thought: Thought) -> Tensor | None:
-        """(B,) bool: samples that may stop now; None, without looking at a GPU's numbers: none."""
+        """(B,) bool: samples that may stop now.
+
+        None: no sample may; a rule that knows this spares the CPU waiting for a GPU.
+        """
         raise NotImplementedError
 
     def answer(self, thought: Thought) -> tuple[Tensor, Tensor]:

@@ -276,16 +276,12 @@ class _Expand(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, free: Tensor, source: Tensor, targets: Tensor) -> Tensor:
         ctx.save_for_backward(targets)
-        return _append_zero(free)[source]
+        return functional.pad(free, (0, 1))[source]
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         (targets,) = ctx.saved_tensors
-        return _append_zero(gradients[0].flatten())[targets].sum(dim=1), None, None
-
-
-def _append_zero(values: Tensor) -> Tensor:
-    return torch.cat([values, values.new_zeros(1)])
+        return functional.pad(gradients[0].flatten(), (0, 1))[targets].sum(dim=1), None, None
 
 
 class SharedWeights(nn.Module):
@@ -311,7 +307,7 @@ class SharedWeights(nn.Module):
 
     def forward(self, free: Tensor) -> Tensor:
         if not torch.is_grad_enabled():
-            return _append_zero(free)[self.source]
+            return functional.pad(free, (0, 1))[self.source]
         expand: Any = _Expand
         weights: Tensor = expand.apply(free, self.source, self.targets)
         return weights

@@ -141,9 +141,10 @@ def solve(
         device: where to compute, on a copy of the network if that is elsewhere; None: where the
             network is. The answer is on the device of the inputs.
     """
-    home = inputs.device if isinstance(inputs, Tensor) else None
-    if device is not None and home is not None:
-        net, inputs = on_device(net, device), inputs.to(registry.device(device))
+    if device is not None and isinstance(inputs, Tensor):
+        net, moved = on_device(net, device), inputs.to(registry.device(device))
+        answer = solve(net, moved, max_steps=max_steps, rule=rule, callback=callback)
+        return answer.to(inputs.device)
     check_inputs(net, inputs)
     budget, depth = check_count("max_steps", max_steps, least=1), depth_of(net)
     budget = budget if depth is None else min(budget, depth)
@@ -158,8 +159,7 @@ def solve(
                 callback(iteration)
             if iteration.any_leaving:
                 answers.put(iteration)
-    answer = answers.answer(net, rule)
-    return answer if home in (None, inputs.device) else answer.to(home)
+    return answers.answer(net, rule)
 
 
 @dataclass(frozen=True)

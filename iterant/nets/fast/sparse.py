@@ -26,7 +26,13 @@ import torch
 from torch import Tensor
 
 from iterant.errors import NetError
-from iterant.nets.local_rule import LocalRule, bias_of, in_pixels, message_layouts
+from iterant.nets.local_rule import (
+    LocalRule,
+    bias_of,
+    in_pixels,
+    message_layouts,
+    neighbours_of_cells,
+)
 from iterant.nets.max_plus import UNIT, UNREACHED, MaxPlus, choose_sides, distance_values
 
 
@@ -76,14 +82,8 @@ def neighbours_of(is_open: Tensor, numbers: Tensor, wall: int) -> Tensor:
     ``numbers`` (B, *Q) are those of the cells, ``wall`` where a cell is not ``is_open``, and
     outside.
     """
-    sides = []
-    for axis in range(1, is_open.dim()):
-        for shift in (1, -1):
-            # roll() wraps around: overwrite what comes in from the opposite edge with a wall.
-            rolled = numbers.roll(shift, axis)
-            rolled.select(axis, 0 if shift == 1 else -1).fill_(wall)
-            sides.append(rolled[is_open])
-    return torch.stack(sides, dim=1)
+    sides = neighbours_of_cells(numbers[:, None], outside=wall)  # D times (B, 1, *Q)
+    return torch.stack([side[:, 0][is_open] for side in sides], dim=1)
 
 
 class Packed:
