@@ -75,7 +75,7 @@ def test_samples_that_stop_cause_no_recomputation(
     net, inputs = shipped(), mazes(10)
     sparse = iterant.solve(net, inputs, max_steps=400, rule=halting)
     fast = Emulated(net)
-    monkeypatch.setattr("iterant.solving.solver.accelerate", lambda *_, **__: fast)
+    monkeypatch.setattr("iterant.solving.accelerate", lambda *_, **__: fast)
     answer = iterant.solve(net, inputs, max_steps=400, rule=halting)
     assert torch.equal(answer.prediction, sparse.prediction)
     assert torch.equal(answer.steps, sparse.steps)

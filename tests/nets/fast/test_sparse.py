@@ -75,7 +75,7 @@ def test_each_sample_stops_when_the_dense_rule_stops(
     inputs = torch.cat([maze_inputs(8, size=13, seed=seed) for seed in range(2)]).float()
     inputs[3] = 0
     quick = iterant.solve(net, inputs, max_steps=400, rule=halting)
-    monkeypatch.setattr("iterant.solving.solver.accelerate", lambda net, *_, **__: net)
+    monkeypatch.setattr("iterant.solving.accelerate", lambda net, *_, **__: net)
     plain = iterant.solve(net, inputs, max_steps=400, rule=halting)
     assert torch.equal(quick.prediction, plain.prediction)
     assert torch.equal(quick.settled, plain.settled)

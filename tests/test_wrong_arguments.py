@@ -56,7 +56,7 @@ def test_the_configuration_of_a_network_is_compared_with_the_task() -> None:
 def test_a_user_network_is_checked_by_its_build_arguments(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "examples"))
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[1] / "examples"))
     importlib.import_module("gated_network")
     registry.allow("gated_network:Gated")
     net = build("gated_network:Gated", {"dims": 1, "channels": 1})
