@@ -65,6 +65,10 @@ class FusedRule(PackedRule):
     _table: Tensor
     """(B, N, R) int32: what every cell reads"""
 
+    def __init__(self, net: LocalRule) -> None:
+        super().__init__(net)
+        self._padded = (_padded(self._sight), _padded(self._mix), _padded(self._bias[None])[0])
+
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
         self._check_memory(memory)
         if features is not self._features:
@@ -111,10 +115,6 @@ class FusedRule(PackedRule):
 
         tables = (self._table, self._recall_term, self._cell_mask, *self._padded)
         launch_iterations(features, following, changes, *tables, self._part_channels)
-
-    def _load_weights(self, net: LocalRule) -> None:
-        super()._load_weights(net)
-        self._padded = (_padded(self._sight), _padded(self._mix), _padded(self._bias[None])[0])
 
 
 def _padded(matrix: Tensor) -> Tensor:

@@ -158,8 +158,20 @@ class PackedRule(Packed):
     """A local rule on packed cells."""
 
     def __init__(self, net: LocalRule) -> None:
+        """The rule's two layers as matrices over what a cell reads."""
         super().__init__(net)
-        self._load_weights(net)
+        config, layout = net.config, message_layouts(net.config)[0]
+        self._own_channels = layout.own if config.messages else 0  # not read by neighbours
+        self._part_channels = layout.each if config.messages else config.width
+        self._parts_of_row = config.width // self._part_channels
+        sight, mix, head = net.sight.weight.detach().flatten(1), net.mix, net.head
+        if config.summed:  # the same weights for every neighbour
+            own, around = sight.chunk(2, dim=1)
+            sight = torch.cat([own, *[around] * (2 * config.dims)], dim=1)
+        self._sight = sight.T.contiguous()
+        self._mix, self._bias = mix.weight.detach().flatten(1).T.contiguous(), bias_of(mix).detach()
+        self._head, self._head_bias = head.weight.detach().flatten(1), bias_of(head).detach()
+        self._wall = self._head.new_zeros(config.width)
 
     def _read_index(self) -> Tensor:
         """(B, N, R): the parts that a cell reads, numbered over the rows of its sample.
@@ -175,21 +187,6 @@ class PackedRule(Packed):
             return neighbours * self._parts_of_row + first_message + (sides ^ 1)
         itself = torch.arange(neighbours.shape[1], device=neighbours.device)[:, None]
         return torch.cat([itself.expand(len(neighbours), -1, -1), neighbours], dim=2)
-
-    def _load_weights(self, net: LocalRule) -> None:
-        """The rule's two layers as matrices over what a cell reads."""
-        config, layout = net.config, message_layouts(net.config)[0]
-        self._own_channels = layout.own if config.messages else 0  # not read by neighbours
-        self._part_channels = layout.each if config.messages else config.width
-        self._parts_of_row = config.width // self._part_channels
-        sight, mix, head = net.sight.weight.detach().flatten(1), net.mix, net.head
-        if config.summed:  # the same weights for every neighbour
-            own, around = sight.chunk(2, dim=1)
-            sight = torch.cat([own, *[around] * (2 * config.dims)], dim=1)
-        self._sight = sight.T.contiguous()
-        self._mix, self._bias = mix.weight.detach().flatten(1).T.contiguous(), bias_of(mix).detach()
-        self._head, self._head_bias = head.weight.detach().flatten(1), bias_of(head).detach()
-        self._wall = self._head.new_zeros(config.width)
 
 
 class Sparse(Packed):
