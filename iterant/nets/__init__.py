@@ -5,7 +5,7 @@ from_recipe.py    the network that a recipe names, for a task
 deep_thinking.py  the paper's networks: DT, DT-Recall, feed-forward
 local_rule.py     local rules, with message passing as an option
 max_plus.py       waves by a maximum over neighbours, marks that follow pointers
-fast/             faster forms of both, behind accelerate()
+fast/             faster forms of these, behind accelerate()
 """
 
 from iterant.nets.deep_thinking import (
