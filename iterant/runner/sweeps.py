@@ -33,7 +33,7 @@ from iterant.runner.slurm import Cluster
 from iterant.runner.worker import Launch, Say, capacity, run_local
 from iterant.tasks.protocol import Task
 from iterant.threads import number_is_chosen
-from iterant.training.interrupts import Signals
+from iterant.training.loop import Signals
 from iterant.training.recipe import RECIPES, Recipe
 from iterant.training.recipe import recipe as named_recipe
 from iterant.training.run import (

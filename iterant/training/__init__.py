@@ -2,8 +2,7 @@
 
 recipe.py       a recipe: everything that decides a run; recipes.py: the named ones
 run.py          train(): start and resume a run
-loop.py         a run from its first step to its last, with validation
-interrupts.py   why it ends early: time limit, signals, a loss that diverges
+loop.py         a run from its first step to its last, with validation; why it ends early
 logging.py      where it reports its progress
 trainer.py      one optimizer step; optim.py: optimizers, learning rate, loss scale
 objectives.py   the losses: progressive (Algorithm 1), run-time weighted, criterion; the unroll

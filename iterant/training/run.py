@@ -31,9 +31,8 @@ from iterant.tasks.protocol import Task, with_problems
 from iterant.threads import number_is_chosen, spins_on_busy_cores
 from iterant.training.data import TrainingSet, split_sizes
 from iterant.training.distributed import ProcessGroup
-from iterant.training.interrupts import Clock
 from iterant.training.logging import Reporter, default_reporter
-from iterant.training.loop import Loop, damaged_checkpoints
+from iterant.training.loop import Clock, Loop, damaged_checkpoints
 from iterant.training.objectives import Objective, UserObjective
 from iterant.training.recipe import RECIPES, Recipe, label_changes, recipe_from_json
 from iterant.training.recipe import recipe as named_recipe

@@ -295,7 +295,7 @@ def test_seeds_equal_those_trained_alone(tmp_path: Path, monkeypatch: pytest.Mon
     whole = {seed: alone(f"alone-{seed}", seed) for seed in (0, 2)}
     with monkeypatch.context() as patched:
         over = itertools.cycle([*[False] * 5, True])
-        patched.setattr("iterant.training.interrupts.Clock.over", property(lambda _: next(over)))
+        patched.setattr("iterant.training.loop.Clock.over", property(lambda _: next(over)))
         stopped = [alone(f"r-s{seed}", seed) for seed in (0, 1)]
     assert [run.status.step for run in stopped] == [5, 5]
     for path in stopped[1].path.glob("checkpoints/last-*"):

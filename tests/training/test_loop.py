@@ -15,8 +15,7 @@ from iterant.errors import TrainingStopped, UsageError
 from iterant.formatting import seconds
 from iterant.io import RunFolder
 from iterant.training import train
-from iterant.training.interrupts import PERFECT, Clock, LossGuard
-from iterant.training.loop import Loop, Validator
+from iterant.training.loop import PERFECT, Clock, Loop, LossGuard, Validator
 
 
 @pytest.mark.parametrize("kind", KINDS)
