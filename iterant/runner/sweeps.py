@@ -116,8 +116,7 @@ def sweep(
             say(f"{counted(len(left), 'job')} submitted")
             now = _watch(folder, names, submit, look_seconds if watch else None, say)
     if len(now.of("done", "failed")) == len(now.runs) and results is not None:
-        for file in collect(folder, results):
-            say(f"written to {file}")
+        say(f"written to {collect(folder, results)}")
     return now
 
 

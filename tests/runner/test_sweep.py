@@ -138,8 +138,7 @@ def test_means_name_the_runs_that_are_missing(tmp_path: Path) -> None:
     for name in names[:2]:
         run_one(folder.path, name, device="cpu")
     folder.write_failures(names[2], Failures(2, "out of memory"))
-    result, *pictures = collect(folder, tmp_path / "results")
-    assert len(pictures) == 2
+    result = collect(folder, tmp_path / "results")
     assert read_result(result)["seed"] == [0, 1, 2]
     figures = read_result(result)["figures"]
     assert not figures["complete"]
@@ -180,7 +179,7 @@ def test_collect_runs_of_another_job(tmp_path: Path) -> None:
     name, _ = folder.planned
     make_folder(folder.work_path(name))
     folder.write_outcome(name, {"tests": {}, "record": {}})
-    (result,) = collect(folder, tmp_path / "results")
+    result = collect(folder, tmp_path / "results")
     (point,) = read_result(result)["figures"]["points"].values()
     assert (point["seeds"], point["best on validation"]) == ("1 of 2", None)
     assert table(folder)[1] == []
