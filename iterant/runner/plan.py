@@ -25,7 +25,8 @@ from iterant.errors import IterantError, UsageError
 from iterant.io.files import PathLike, quoted, read_toml
 from iterant.nets.from_recipe import build_network
 from iterant.rng import check_seed
-from iterant.tasks.protocol import Size, Task
+from iterant.tasks.protocol import Size, Task, with_problems
+from iterant.training.data import split_sizes
 from iterant.training.recipe import RECIPES
 from iterant.training.run import recipe_for
 
@@ -203,7 +204,7 @@ def planned(
             point["size"] = task_object.parse_size(point["size"])
         changes = {key: point[key] for key in point if key not in ("task", "recipe")}
         full_recipe = recipe_for(task_object, point["recipe"], **changes)
-        task_object.check_size(full_recipe.size)
+        split_sizes(with_problems(task_object, full_recipe.problems), full_recipe)
         if (task_name, full_recipe.net) not in nets:
             # Build one network of each kind now, so that errors come before the first run.
             build_network(full_recipe.described(), task_object.spec, 0)
