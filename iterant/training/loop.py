@@ -354,8 +354,6 @@ class Loop:
         self.losses = [number(value) for value in metadata["losses"]]
         self.guard.first = metadata["first_loss"]
         self.guard.above = metadata.get("losses_above", 0)
-        if not metadata.get("pool", True):  # an option of earlier versions
-            self.reporter.note("the checkpoint was saved without its replay pool: it starts empty")
 
     def _log(self, kind: str, **record: Any) -> None:
         if self.folder is not None:

@@ -284,9 +284,12 @@ UserObjective = type[Objective] | Loss
 """What `iterant.train` takes: a class in place of the recipe's objective, or a loss for it."""
 
 
-def build_objective(recipe: Recipe, processes: ProcessGroup = ALONE) -> Objective:
-    """The objective that the recipe names."""
-    objective: Objective = registry.find("objective", recipe.objective)(recipe, processes)
+def build_objective(
+    recipe: Recipe, processes: ProcessGroup = ALONE, user: UserObjective | None = None
+) -> Objective:
+    """The objective that the recipe names, or of the class that the user gives."""
+    kind = user if isinstance(user, type) else registry.find("objective", recipe.objective)
+    objective: Objective = kind(recipe, processes)
     return objective
 
 
