@@ -337,7 +337,7 @@ class Loop:
             self.reporter.note("this run has no checkpoint yet; it starts from the beginning")
         if self.folder is None:
             return
-        for name, reason in damaged_checkpoints(self.folder, besides="last").items():
+        for name, reason in damaged_checkpoints(self.folder).items():
             remedy = "written anew"
             if name == "best":
                 remedy, self.best = "the next validation chooses a new one", {}
@@ -361,17 +361,14 @@ class Loop:
             self.folder.log({"step": self.step, "epoch": epoch, "kind": kind, **record})
 
 
-def damaged_checkpoints(run: RunFolder, besides: str = "") -> dict[str, RunError]:
-    """Why checkpoints that a run has or should have cannot be read; empty if all are intact.
-
-    ``besides``: one that was verified already.
-    """
+def damaged_checkpoints(run: RunFolder) -> dict[str, RunError]:
+    """Why checkpoints that a run has or should have cannot be read; empty if all are intact."""
     names = {*run.checkpoints(), *(["best"] if run.status.best else [])}
     if run.status.step:
         has_ema = run.config.get("prefer") == "averaged"
         names |= {"last", "averaged"} if has_ema else {"last"}
     damaged = {}
-    for name in sorted(names - {besides}):
+    for name in sorted(names):
         try:
             run.load(name)
         except RunError as error:
