@@ -237,16 +237,13 @@ def _points(
     if count > _MOST_RUNS:
         raise UsageError(f"{count:,} runs are more than {_MOST_RUNS:,}; sweep over less")
     points = []
-    for values in itertools.product(*axes.values()):
-        for entry in entries or [{}]:
-            point = {**words, **fields, **dict(zip(axes, values, strict=True)), **entry}
-            for word, known in (("task", registry.known("task")), ("recipe", RECIPES)):
-                if not isinstance(point[word], str):
-                    raise UsageError(
-                        f"{word} must be one of: {', '.join(known)}; got {point[word]!r}"
-                    )
-            # TOML has no null: "none" stands for None.
-            points.append({key: None if value == "none" else value for key, value in point.items()})
+    for *values, entry in itertools.product(*axes.values(), entries or [{}]):
+        point = {**words, **fields, **dict(zip(axes, values, strict=True)), **entry}
+        for word, known in (("task", registry.known("task")), ("recipe", RECIPES)):
+            if not isinstance(point[word], str):
+                raise UsageError(f"{word} must be one of: {', '.join(known)}; got {point[word]!r}")
+        # TOML has no null: "none" stands for None.
+        points.append({key: None if value == "none" else value for key, value in point.items()})
     varied = {*grid, *(key for entry in entries for key in entry)}
     return points, sorted(varied - {"task", "recipe"})
 
