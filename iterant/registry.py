@@ -52,7 +52,7 @@ LOCATIONS: dict[str, dict[str, str]] = {
         "progressive": "iterant.training.objectives:Progressive",
         "progressive-n0": "iterant.training.objectives:Progressive",
         "run-time-weighted": "iterant.training.objectives:RunTimeWeighted",
-        "pool": "iterant.training.replay_pool:ReplayPool",
+        "pool": "iterant.training.objectives:ReplayPool",
     },
     "picture": {
         "description": "iterant.draw.figure:png",

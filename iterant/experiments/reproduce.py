@@ -39,7 +39,7 @@ from iterant.runner.plan import Plan, PlannedRun
 from iterant.runner.worker import Job, Launch, Say, run_local
 from iterant.tasks.protocol import Batch, Task
 from iterant.training.data import TrainingSet
-from iterant.training.interrupts import PERFECT, Clock
+from iterant.training.loop import PERFECT, Clock
 from iterant.training.recipe import recipe_from_json
 from iterant.zoo.loading import load
 

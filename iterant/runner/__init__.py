@@ -5,7 +5,7 @@
     worker.py     the process of one run, and the pool of such processes on this machine
     slurm.py      job arrays through submitit
     sweeps.py     sweep(), train_seeds(), stop()
-    results.py    means over seeds as a table, pictures and a result file
+    results.py    means over seeds as a table, a picture and a result file
 
 ``iterant reproduce`` builds a plan too, and runs it in the same pool.
 """

@@ -25,7 +25,8 @@ from iterant.errors import IterantError, UsageError
 from iterant.io.files import PathLike, quoted, read_toml
 from iterant.nets.from_recipe import build_network
 from iterant.rng import check_seed
-from iterant.tasks.protocol import Size, Task
+from iterant.tasks.protocol import Size, Task, with_problems
+from iterant.training.data import split_sizes
 from iterant.training.recipe import RECIPES
 from iterant.training.run import recipe_for
 
@@ -203,7 +204,7 @@ def planned(
             point["size"] = task_object.parse_size(point["size"])
         changes = {key: point[key] for key in point if key not in ("task", "recipe")}
         full_recipe = recipe_for(task_object, point["recipe"], **changes)
-        task_object.check_size(full_recipe.size)
+        split_sizes(with_problems(task_object, full_recipe.problems), full_recipe)
         if (task_name, full_recipe.net) not in nets:
             # Build one network of each kind now, so that errors come before the first run.
             build_network(full_recipe.described(), task_object.spec, 0)
@@ -236,16 +237,13 @@ def _points(
     if count > _MOST_RUNS:
         raise UsageError(f"{count:,} runs are more than {_MOST_RUNS:,}; sweep over less")
     points = []
-    for values in itertools.product(*axes.values()):
-        for entry in entries or [{}]:
-            point = {**words, **fields, **dict(zip(axes, values, strict=True)), **entry}
-            for word, known in (("task", registry.known("task")), ("recipe", RECIPES)):
-                if not isinstance(point[word], str):
-                    raise UsageError(
-                        f"{word} must be one of: {', '.join(known)}; got {point[word]!r}"
-                    )
-            # TOML has no null: "none" stands for None.
-            points.append({key: None if value == "none" else value for key, value in point.items()})
+    for *values, entry in itertools.product(*axes.values(), entries or [{}]):
+        point = {**words, **fields, **dict(zip(axes, values, strict=True)), **entry}
+        for word, known in (("task", registry.known("task")), ("recipe", RECIPES)):
+            if not isinstance(point[word], str):
+                raise UsageError(f"{word} must be one of: {', '.join(known)}; got {point[word]!r}")
+        # TOML has no null: "none" stands for None.
+        points.append({key: None if value == "none" else value for key, value in point.items()})
     varied = {*grid, *(key for entry in entries for key in entry)}
     return points, sorted(varied - {"task", "recipe"})
 

@@ -1,4 +1,4 @@
-"""The results of a sweep: means over seeds as a dict, a table, pictures and a result file.
+"""The results of a sweep: means over seeds as a dict, a table, a picture and a result file.
 
     >>> folder = SweepFolder.open("runs/widths")
     >>> results_of(folder)["points"]["mazes-quick-width32"]["seeds"]
@@ -10,25 +10,19 @@ of their point, with the error.
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from iterant.draw.figure import write_figure
-from iterant.draw.plots import Line, Plot, Trace, panels_figure, save_curves
-from iterant.evaluation import Curve
+from iterant.draw.plots import Line, Plot, Trace, panels_figure
 from iterant.formatting import percent, size_text
 from iterant.io import write_result
 from iterant.io.files import PathLike, make_folder
 from iterant.runner.folder import SweepFolder, status
 from iterant.runner.plan import Plan, PlannedRun
 
-_MOST_CURVES = 12
-"""Curves in one picture, at most."""
 _TICKS_WIDTH, _SHIFT = 90, 0.08
 """Characters below the axis of a picture, at most; distance between figures of one point."""
 
@@ -145,35 +139,11 @@ def save_picture(folder: SweepFolder) -> Path | None:
     return write_figure(panels_figure([(plot, lines)]), folder.path / "sweep.png")
 
 
-def collect(folder: SweepFolder, results: PathLike = "results") -> list[Path]:
-    """Write the result and a picture of the curves of each test; returns their paths."""
-    target, plan, content = make_folder(results), folder.plan, results_of(folder)
-    seeds = sorted({run.seed for run in plan.runs})
-    paths = [write_result(plan.name, content, seed=seeds, folder=target)]
-    outcomes: dict[str, list[dict[str, Any]]] = {point: [] for point in content["points"]}
-    for name, run in folder.planned.items():
-        outcomes[run.point] += filter(None, [folder.outcome(name)])
-    iterations = {one.get("iterations") for group in outcomes.values() for one in group}
-    train_iterations = iterations.pop() if len(iterations) == 1 else None
-    points = _points(folder, content)
-    for test in plan.tests:
-        curves: dict[str, Curve] = {}
-        for run, point in points:
-            tests = [one["tests"] for one in outcomes[run.point]]
-            figures = [each[test.key] for each in tests if test.key in each]
-            if len({len(each["solved"]) for each in figures}) != 1 or len(curves) == _MOST_CURVES:
-                continue
-            # The problems of all seeds are taken together.
-            curves[f"{_title(run)} ({point['seeds']} seeds)"] = Curve(
-                steps=tuple(figures[0].get("steps") or range(1, len(figures[0]["solved"]) + 1)),
-                solved=torch.tensor([each["solved"] for each in figures]).sum(0),
-                count=sum(each["problems"] for each in figures),
-            )
-        if curves:
-            slug = re.sub(r"[^A-Za-z0-9]+", "-", test.key).strip("-")
-            path = target / f"{plan.name}-{slug}.png"
-            paths.append(save_curves(curves, path, regime=train_iterations, title=test.key))
-    return paths
+def collect(folder: SweepFolder, results: PathLike = "results") -> Path:
+    """Write the result file and return its path."""
+    seeds = sorted({run.seed for run in folder.plan.runs})
+    name, target = folder.plan.name, make_folder(results)
+    return write_result(name, results_of(folder), seed=seeds, folder=target)
 
 
 def _points(

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,19 +28,18 @@ from iterant.io.files import PathLike, check_writable_folder, lock_holder
 from iterant.nets.from_recipe import build_network
 from iterant.runner import slurm
 from iterant.runner.folder import STOP, SweepFolder, SweepStatus, status
-from iterant.runner.plan import Plan, PlannedRun, parse_seeds, read_plan
+from iterant.runner.plan import Plan, parse_seeds, planned, read_plan
 from iterant.runner.results import collect
 from iterant.runner.slurm import Cluster
 from iterant.runner.worker import Launch, Say, capacity, run_local
 from iterant.tasks.protocol import Task
 from iterant.threads import number_is_chosen
-from iterant.training.interrupts import Signals
+from iterant.training.loop import Signals
 from iterant.training.recipe import RECIPES, Recipe
 from iterant.training.recipe import recipe as named_recipe
 from iterant.training.run import (
     find_task,
     recipe_for,
-    run_summary,
     task_and_recipe,
     threads_for,
     threads_of,
@@ -116,8 +116,7 @@ def sweep(
             say(f"{counted(len(left), 'job')} submitted")
             now = _watch(folder, names, submit, look_seconds if watch else None, say)
     if len(now.of("done", "failed")) == len(now.runs) and results is not None:
-        for file in collect(folder, results):
-            say(f"written to {file}")
+        say(f"written to {collect(folder, results)}")
     return now
 
 
@@ -183,13 +182,12 @@ def train_seeds(
             raise RunError(f"{existing[0]} is a run of {name}, not of {task}; leave {task} out")
         with registry.names_of_file(existing[0], config, trust=trust):
             task_object, full_recipe = task_and_recipe(config, None, data)
-    run_summary(task_object, full_recipe)  # raises the errors of the runs before they start
     recipe_name, fields = _as_changes(full_recipe, task_object)
-    runs = tuple(
-        PlannedRun(path.name, name, recipe_name, seed, fields) for seed, path in paths.items()
-    )
-    plan = Plan(base.name, runs, data=None if data is None else str(data), options=options or {},
-                sibling_folders=True)  # fmt: skip
+    data = None if data is None else str(data)
+    plan = planned("seeds", task=name, recipe=recipe_name, seeds=seeds, fields=fields, data=data,
+                   trust=False)  # fmt: skip
+    runs = tuple(replace(run, name=paths[run.seed].name) for run in plan.runs)
+    plan = replace(plan, name=base.name, runs=runs, options=options or {}, sibling_folders=True)
     # A run equals one of `iterant train` bit for bit only with as many threads.
     threads = threads or threads_for(build_network(full_recipe.described(), task_object.spec, 0)[0])
     launch = Launch(threads=threads, device=device)

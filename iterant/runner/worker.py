@@ -38,8 +38,8 @@ from iterant.io.results import hardware
 from iterant.runner.folder import ATTEMPTS, LOG, Failures, SweepFolder
 from iterant.runner.plan import PlannedRun
 from iterant.tasks.protocol import Task
-from iterant.training.interrupts import Clock, Signals
 from iterant.training.logging import Reporter, TensorBoardReporter
+from iterant.training.loop import Clock, Signals
 from iterant.training.run import recipe_for, train
 from iterant.zoo.loading import load
 

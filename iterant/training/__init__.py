@@ -1,13 +1,11 @@
 """Training: recipes, objectives, the loop, checkpoints, several processes.
 
-recipe.py       a recipe: everything that decides a run; recipes.py: the named ones
+recipe.py       a recipe: everything that decides a run; the named ones
 run.py          train(): start and resume a run
-loop.py         a run from its first step to its last, with validation
-interrupts.py   why it ends early: time limit, signals, a loss that diverges
+loop.py         a run from its first step to its last, with validation; why it ends early
 logging.py      where it reports its progress
 trainer.py      one optimizer step; optim.py: optimizers, learning rate, loss scale
-objectives.py   the losses: progressive (Algorithm 1), run-time weighted, criterion; the unroll
-replay_pool.py  the loss on a pool of states from earlier steps
+objectives.py   the losses: criterion, progressive (Algorithm 1), replay pool …; the unroll
 cuda_graphs.py  the unroll on a GPU
 data.py         the training set
 distributed.py  several processes by torchrun

@@ -65,7 +65,7 @@ class TrainingSet:
         problems: PackedProblems | None = None
         if offers(task, "packed"):
             problems = task.packed(count, size=size, seed=recipe.data_seed)
-        if problems is None:
+        if problems is None:  # or the data in use cannot be packed
             batch = task.sample(count, size=size, seed=recipe.data_seed)
             _check_classes(task, batch.targets)
             small = batch.inputs.to(torch.int8)  # a quarter of the memory, where that is exact

@@ -6,6 +6,9 @@ Everything that decides an optimizer step is a function of the recipe, the seed 
 number, so a run resumed from a checkpoint equals an uninterrupted one, bit for bit on the CPU with
 the same number of threads.
 
+A run ends early at its time limit (`Clock`), at a signal (`Signals`), at a perfect validation or
+when its loss diverges (`LossGuard`).
+
 Validation chooses the best checkpoint. In-distribution accuracy says nothing about extrapolation,
 so a run also measures accuracy and the change of features on somewhat larger problems at several
 times the iterations. That is monitoring: it is recorded, and chooses nothing.
@@ -15,11 +18,15 @@ from __future__ import annotations
 
 import contextlib
 import math
+import signal
+import threading
 import time
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from types import FrameType
+from typing import Any, ClassVar
 
 import torch
 
@@ -33,11 +40,16 @@ from iterant.nets.protocol import Net, depth_of
 from iterant.rng import Shuffle, StepRng
 from iterant.tasks.protocol import Batch, Task
 from iterant.training.data import TrainingSet
-from iterant.training.interrupts import AT_LIMIT, PERFECT, Clock, LossGuard, Signals
 from iterant.training.logging import Reporter, RunProgress
 from iterant.training.optim import lr_factor
 from iterant.training.recipe import Recipe
 from iterant.training.trainer import Trainer
+
+PERFECT = "stopped by a perfect validation"
+"""The reason to stop at 100 %: no later weights can replace the first of equally good ones."""
+
+AT_LIMIT = "stopped at the time limit"
+"""The reason to stop when only the reserved part of the time limit is left."""
 
 _LOGS_PER_EPOCH = 20
 _MIN_LOG_INTERVAL = 20
@@ -50,6 +62,10 @@ _MIN_STEPS = 1000
 """Shorter runs are not restarted."""
 _MOST_AT_2M = 1000
 """At most this many validation problems are also evaluated after twice the iterations."""
+
+_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGUSR1")
+            if hasattr(signal, name)]  # fmt: skip
+"""SIGUSR1: Slurm's warning before the time limit; Windows has none."""
 
 Figures = dict[str, float]
 
@@ -321,7 +337,7 @@ class Loop:
             self.reporter.note("this run has no checkpoint yet; it starts from the beginning")
         if self.folder is None:
             return
-        for name, reason in damaged_checkpoints(self.folder, besides="last").items():
+        for name, reason in damaged_checkpoints(self.folder).items():
             remedy = "written anew"
             if name == "best":
                 remedy, self.best = "the next validation chooses a new one", {}
@@ -338,8 +354,6 @@ class Loop:
         self.losses = [number(value) for value in metadata["losses"]]
         self.guard.first = metadata["first_loss"]
         self.guard.above = metadata.get("losses_above", 0)
-        if not metadata.get("pool", True):  # an option of earlier versions
-            self.reporter.note("the checkpoint was saved without its replay pool: it starts empty")
 
     def _log(self, kind: str, **record: Any) -> None:
         if self.folder is not None:
@@ -347,17 +361,14 @@ class Loop:
             self.folder.log({"step": self.step, "epoch": epoch, "kind": kind, **record})
 
 
-def damaged_checkpoints(run: RunFolder, besides: str = "") -> dict[str, RunError]:
-    """Why checkpoints that a run has or should have cannot be read; empty if all are intact.
-
-    ``besides``: one that was verified already.
-    """
+def damaged_checkpoints(run: RunFolder) -> dict[str, RunError]:
+    """Why checkpoints that a run has or should have cannot be read; empty if all are intact."""
     names = {*run.checkpoints(), *(["best"] if run.status.best else [])}
     if run.status.step:
         has_ema = run.config.get("prefer") == "averaged"
         names |= {"last", "averaged"} if has_ema else {"last"}
     damaged = {}
-    for name in sorted(names - {besides}):
+    for name in sorted(names):
         try:
             run.load(name)
         except RunError as error:
@@ -413,3 +424,96 @@ class Validator:
 
     def _evaluate(self, net: Net, batch: Batch, *marks: int) -> Curve:
         return evaluate_batch(net, self.task, batch, steps=marks[-1], at=marks)
+
+
+class Clock:
+    """The time limit of a run in seconds, some of them reserved for saving; None: no limit."""
+
+    def __init__(self, limit: float | None) -> None:
+        self._start, self._limit, self._longest = time.monotonic(), limit, 0.0
+
+    @property
+    def elapsed(self) -> float:
+        return time.monotonic() - self._start
+
+    def record(self, duration: float) -> None:
+        """Record the time between two readings of `over`, in which the run cannot stop."""
+        self._longest = max(self._longest, duration)
+
+    @property
+    def reserved(self) -> float:
+        """Seconds of the limit that are kept for the end of the work and for saving.
+
+        Twice the longest uninterruptible work and a second, at most a quarter of the limit.
+        """
+        return 0.0 if self._limit is None else min(2 * self._longest + 1.0, 0.25 * self._limit)
+
+    @property
+    def over(self) -> bool:
+        """Whether to save and stop now."""
+        return self._limit is not None and self.elapsed >= self._limit - self.reserved
+
+
+class Signals:
+    """SIGINT, SIGTERM and SIGUSR1 mean save and stop; a second SIGINT stops at once.
+
+    Only a repeated SIGINT does: clusters and torchrun send the others several times.
+    """
+
+    def __init__(self) -> None:
+        self.raised: str | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Signals:
+        if threading.current_thread() is threading.main_thread():  # others may not set handlers
+            for number in _SIGNALS:
+                self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.raised is None:
+            self.raised = signal.Signals(number).name
+        elif number == signal.SIGINT:
+            raise KeyboardInterrupt
+
+
+@dataclass
+class LossGuard:
+    """Stops a run whose loss is NaN or has exploded, and reports the recent losses.
+
+    Exploded: ``patience`` losses in a row above ``factor`` times the first one. A single high loss
+    is not a divergence: with the paper's recipe for prefix sums a loss of 122 was seen between
+    losses of 1e-6, and the run recovered.
+    """
+
+    ADVICE: ClassVar[str] = (
+        "a run resumed from its last checkpoint would end here again: begin a new one with a lower "
+        "lr, with grad_clip 1 or in precision fp32"
+    )
+
+    factor: float = 10.0
+    patience: int = 50
+    forgiving: bool = False
+    """NaN is only a high loss, because loss scaling skipped that step"""
+    first: float | None = None
+    above: int = 0
+    """Number of consecutive losses that were too high"""
+    recent: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=8))
+
+    def check(self, step: int, loss: float) -> None:
+        """Check a loss; raise TrainingStopped if training has diverged."""
+        self.recent.append((step, loss))
+        if math.isfinite(loss) or self.forgiving:
+            if self.first is None and math.isfinite(loss):
+                self.first = loss
+            high = self.first is None or not loss <= self.factor * self.first
+            self.above = self.above + 1 if high else 0
+            if self.above < self.patience:
+                return
+        event = "exploded" if math.isfinite(loss) else f"became {loss}"
+        history = ", ".join(f"{number}: {value:.4g}" for number, value in self.recent)
+        raise TrainingStopped(f"the loss {event} at step {step} (recent: {history}); {self.ADVICE}")

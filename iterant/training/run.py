@@ -31,9 +31,8 @@ from iterant.tasks.protocol import Task, with_problems
 from iterant.threads import number_is_chosen, spins_on_busy_cores
 from iterant.training.data import TrainingSet, split_sizes
 from iterant.training.distributed import ProcessGroup
-from iterant.training.interrupts import Clock
 from iterant.training.logging import Reporter, default_reporter
-from iterant.training.loop import Loop, damaged_checkpoints
+from iterant.training.loop import Clock, Loop, damaged_checkpoints
 from iterant.training.objectives import Objective, UserObjective
 from iterant.training.recipe import RECIPES, Recipe, label_changes, recipe_from_json
 from iterant.training.recipe import recipe as named_recipe
@@ -97,7 +96,7 @@ def train(
     init_from = changes.pop("start", init_from)  # its former name
     if isinstance(objective, str):
         changes, objective = {**changes, "objective": objective}, None
-    check_objective(objective)
+    _check_objective(objective)
     registry.allow([task, net])
     clock = Clock(None if time_limit is None else seconds(time_limit))
     torch_device = registry.device(device)
@@ -122,8 +121,6 @@ def train(
             _check_same_objective(source, objective)
             with registry.names_of_file(path, source.config, trust=trust):
                 task, recipe, network, config = _prepare_resumed(source, task, data, reporter)
-            if torch_device.type == "cpu":
-                _use_threads(threads_of(source), reporter)
         else:
             if first_process:
                 RunFolder.check_new(path)
@@ -134,14 +131,8 @@ def train(
             task, recipe, network, config = _prepare_new(
                 task, recipe, changes, objective, seed, init_from, data
             )
-            if torch_device.type == "cpu":
-                threads = threads_for(network)
-                torch.set_num_threads(threads)
-                if threads > 1 and spins_on_busy_cores():
-                    reporter.note(
-                        "other programs use this machine: training is faster with "
-                        "OMP_WAIT_POLICY=PASSIVE, set before torch is imported"
-                    )
+        if torch_device.type == "cpu":
+            _set_threads(network, source, reporter)
         task = with_problems(task, recipe.problems)
         processes.check(recipe.batch_size)
         trainer = Trainer(network, recipe, torch_device, processes, objective)
@@ -196,7 +187,7 @@ def _prepare_new(
     return task, recipe, net, config
 
 
-def check_objective(objective: object) -> None:
+def _check_objective(objective: object) -> None:
     """Raise UsageError unless this is None, a function or a subclass of `Objective`."""
     is_class = isinstance(objective, type)
     if is_class and issubclass(objective, Objective):  # type: ignore[arg-type]
@@ -219,17 +210,16 @@ def _check_same_objective(run: RunFolder, objective: UserObjective | None) -> No
 
     The run folder has the name only, without the code.
     """
-    before, path = run.config.get("objective"), quoted(run.path)
-    if before is not None and objective is None:
-        raise UsageError(
-            f"{path} was trained with {before}, which is not in the folder; resume it in Python "
-            "and give it again: objective="
-        )
+    before = run.config.get("objective")
     now = None if objective is None else _objective_name(objective)
     # Without the module: a script is __main__ at one time and imported at another.
     if str(before).rpartition(":")[2] != str(now).rpartition(":")[2]:
-        before = before or "the objective of its recipe"
-        raise UsageError(f"{path} was trained with {before}, not with {now}; give the same")
+        trained_with = (
+            "the objective of its recipe; leave out objective="
+            if before is None
+            else f"{before}, which is not in the folder; give it again: objective="
+        )
+        raise UsageError(f"{quoted(run.path)} was trained with {trained_with}")
 
 
 def _check_resumable(run: RunFolder, task: Task | str | None, fixed: list[str]) -> None:
@@ -287,21 +277,29 @@ def threads_for(net: Net) -> int:
     return 1 if small and not number_is_chosen() else torch.get_num_threads()
 
 
-def _use_threads(threads: int | None, reporter: Reporter) -> None:
-    """Compute with as many threads as the run before: sums depend on how threads divide them."""
+def _set_threads(net: Net, source: RunFolder | None, reporter: Reporter) -> None:
+    """Compute with as many threads as fit the network, or as the run to resume was started with.
+
+    Sums depend on how threads divide them.
+    """
     now = torch.get_num_threads()
-    if threads is None or threads == now:
-        return
-    if number_is_chosen():
+    threads = threads_for(net) if source is None else threads_of(source) or now
+    if source is not None and threads != now and number_is_chosen():
         reporter.note(
             f"this run was started with {counted(threads, 'thread')}, and OMP_NUM_THREADS or "
             f"MKL_NUM_THREADS sets {now}: it continues, but may not equal an uninterrupted run "
             "bit for bit"
         )
-    else:
-        torch.set_num_threads(threads)
+        return
+    torch.set_num_threads(threads)
+    if source is not None and threads != now:
         reporter.note(
             f"continued with {counted(threads, 'thread')}, as it was started (here: {now})"
+        )
+    if source is None and threads > 1 and spins_on_busy_cores():
+        reporter.note(
+            "other programs use this machine: training is faster with "
+            "OMP_WAIT_POLICY=PASSIVE, set before torch is imported"
         )
 
 

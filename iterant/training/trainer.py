@@ -26,7 +26,6 @@ from iterant.training.cuda_graphs import CapturedCall, GraphUnroll
 from iterant.training.distributed import ALONE, ProcessGroup
 from iterant.training.objectives import (
     Criterion,
-    Objective,
     Unroll,
     UserObjective,
     build_objective,
@@ -50,19 +49,15 @@ class Trainer:
         objective: UserObjective | None = None,
     ) -> None:
         """``objective``: a user-defined one, or a loss for that of the recipe."""
-        is_class = isinstance(objective, type)
-        if depth_of(net) is not None and recipe.objective == "pool" and not is_class:
+        uses_pool = recipe.objective == "pool" and not isinstance(objective, type)
+        if uses_pool and depth_of(net) is not None:
             raise RecipeError(
                 "a network of fixed depth cannot be trained from a pool of states; "
                 f"use {argument('objective', 'progressive')}"
             )
         self.recipe, self.device, self.processes = recipe, device, processes
         self.user_objective = objective
-        self.objective: Objective
-        if isinstance(objective, type):
-            self.objective = objective(recipe, processes)
-        else:
-            self.objective = build_objective(recipe, processes)
+        self.objective = build_objective(recipe, processes, objective)
         module: Any = net
         self.master: nn.Module = module.to(device)
         if device.type == "cuda":

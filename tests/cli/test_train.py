@@ -117,7 +117,7 @@ def test_default_folders_are_free(command: Any) -> None:
 
 def test_time_limit_and_resume(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("iterant.training.interrupts.Clock.over", property(lambda _: True))
+        patched.setattr("iterant.training.loop.Clock.over", property(lambda _: True))
         code, output, errors = command(
             "train", "prefix-sums", *SMALL, "--out", "r", "--time-limit", "9m"
         )

@@ -27,8 +27,7 @@ from iterant.experiments.reproduce import (
 from iterant.io import RunFolder
 from iterant.runner import Launch, SweepFolder
 from iterant.runner.worker import run_one
-from iterant.training.interrupts import PERFECT
-from iterant.training.loop import Loop, Validator
+from iterant.training.loop import PERFECT, Loop, Validator
 from iterant.training.run import recipe_for
 
 SMALL: dict[str, Any] = {
@@ -116,7 +115,7 @@ def test_a_run_that_reaches_the_time_limit_is_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("iterant.training.interrupts.Clock.over", property(lambda _: True))
+        patched.setattr("iterant.training.loop.Clock.over", property(lambda _: True))
         assert train(tmp_path, [TINY], budget="10m") == [TINY]
     assert not (tmp_path / "records").exists()
     assert train(tmp_path, [TINY], budget=0.01) == [TINY], "too little time for its tests"

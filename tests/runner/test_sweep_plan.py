@@ -70,6 +70,11 @@ def test_lists_in_tests_give_one_test_each() -> None:
     assert by_task["prefix-sums"] == (EvaluationSpec(task="prefix-sums"),)
 
 
+def test_sizes_are_those_of_the_problems_that_a_recipe_names() -> None:
+    (run,) = planned("m", task="mazes", fields={"net": "max-plus"}).runs  # on grids of even size
+    assert run.changes == {"net": "max-plus"}
+
+
 REFUSED: list[tuple[str, str]] = [
     ("task = 3", "task must be one of: prefix-sums"),
     ('task = "maze"', "did you mean 'mazes'"),
@@ -84,6 +89,7 @@ REFUSED: list[tuple[str, str]] = [
     ('task = "mazes"\ngrid = {net = [[1]]}', "net must be a word"),
     ('task = "mazes"\nfields = {net = "nt"}', "'nt'"),
     ('task = "mazes"\nfields = {size = 8}', "odd"),
+    ('task = "mazes"\nfields = {batch_size = 60000}', "a batch of 60000 does not fit"),
     ('task = "mazes"\nlist = 3', "list must be tables"),
     ('task = "mazes"\ntests = [{size = 12}]', "odd"),
     ('task = "mazes"\ntests = [{sice = 13}]', "did you mean 'size'"),

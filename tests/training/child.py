@@ -28,8 +28,7 @@ from iterant.errors import IterantError
 from iterant.io import RunFolder
 from iterant.io.files import lock_holder
 from iterant.training import train
-from iterant.training.interrupts import Signals
-from iterant.training.loop import Loop
+from iterant.training.loop import Loop, Signals
 from iterant.training.trainer import Trainer
 
 torch.set_num_threads(1)

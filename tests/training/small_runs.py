@@ -13,9 +13,8 @@ import torch
 
 from iterant.io import RunFolder
 from iterant.training import train
-from iterant.training.interrupts import Signals
 from iterant.training.logging import Reporter, RunProgress
-from iterant.training.loop import Loop
+from iterant.training.loop import Loop, Signals
 
 PROGRESSIVE: dict[str, Any] = {
     "recipe": "paper", "width": 4, "head": (4,), "size": 8, "count": 50, "batch_size": 10,

@@ -21,9 +21,8 @@ from iterant.errors import RecipeError
 from iterant.nets.fast.deep_thinking import Fused, can_fuse
 from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch
-from iterant.training.objectives import Segment, StepResult, Unroll
+from iterant.training.objectives import ReplayPool, Segment, StepResult, Unroll
 from iterant.training.recipe import Recipe
-from iterant.training.replay_pool import ReplayPool
 
 BATCH, SLOTS = 8, 24
 NET = small_net("prefix-sums", "dt-recall")

@@ -60,8 +60,11 @@ def test_a_run_resumes_with_the_same_loss_only(
     stopping_at(monkeypatch, None)
     with pytest.raises(UsageError, match=r"test_user_objectives:doubled.*give it again"):
         train(resume=tmp_path / "broken", device="cpu", trust=True)
-    for path, objective in (("broken", FullUnroll), ("plain", doubled)):
-        with pytest.raises(UsageError, match=r"was trained with .*; give the same"):
+    for path, objective, remedy in (
+        ("broken", FullUnroll, "give it again: objective="),
+        ("plain", doubled, "leave out objective="),
+    ):
+        with pytest.raises(UsageError, match=f"was trained with .*; {remedy}"):
             train(resume=tmp_path / path, device="cpu", objective=objective)
     assert_equal(train(resume=tmp_path / "broken", device="cpu", objective=doubled), whole)
 
