@@ -33,6 +33,8 @@ from iterant.formatting import counted, size_text
 from iterant.rng import check_seed, is_whole
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from iterant.tasks.datasets import StoredProblems
     from iterant.tasks.inputs import Material
 
@@ -265,18 +267,6 @@ def sample_problems(
     ]
 
 
-def task_text(name: str, spec: TaskSpec, **settings: object) -> str:
-    """A task in one line, with those of its settings that are given: its ``repr``.
-
-    >>> task_text("Mazes", iterant.task("mazes").spec, problems="start=any")
-    "Mazes(inputs (N, 3, H, W), 2 classes, training size 9, problems='start=any')"
-    """
-    axes = ", ".join(["N", str(spec.channels), *("HW" if spec.dims == 2 else "L")])
-    given = (f", {name}={str(value)!r}" for name, value in settings.items() if value)
-    about = f"inputs ({axes}), {spec.classes} classes, training size {size_text(spec.train_size)}"
-    return f"{name}({about}{''.join(given)})"
-
-
 def check_prediction(prediction: Tensor, batch: Batch) -> None:
     """Raise TaskError unless the prediction has one class per position of the whole batch."""
     if prediction.shape != batch.targets.shape:
@@ -284,17 +274,6 @@ def check_prediction(prediction: Tensor, batch: Batch) -> None:
             f"the prediction has shape {tuple(prediction.shape)}, "
             f"the targets {tuple(batch.targets.shape)}; give one class a position"
         )
-
-
-def every_position_right(prediction: Tensor, batch: Batch) -> Tensor:
-    """(N,) bool: the strict metric of tasks whose answer is one class per position."""
-    check_prediction(prediction, batch)
-    if not batch.labelled:
-        raise TaskError(
-            "the answers of these problems are not known, so none can be judged; "
-            "sample problems from the task, or give a labelled set"
-        )
-    return (prediction == batch.targets).flatten(1).all(dim=1)
 
 
 def problem_numbers(count: int, first: int = 0) -> NDArray[np.int64]:
@@ -319,17 +298,56 @@ def slices(count: int, most: int, least: int = 1) -> Iterator[slice]:
     yield from (slice(first, stop) for first, stop in pairwise(edges))
 
 
-class SizedTask(ABC):
-    """Base class of tasks whose sizes are integers and whose answers are one class per position."""
+class BaseTask(ABC):
+    """What tasks share whose answers are one class per position."""
 
     spec: TaskSpec
-    sizes = range(1, 10_000_001)
-    """The valid sizes"""
+    data: str | Path | None = None
+    """Files that problems come from"""
     stored: StoredProblems | None = None
-    """Problems from files, which are used instead of generated ones"""
+    """The problems in these files, which are used instead of generated ones"""
 
     def __repr__(self) -> str:
-        return task_text(type(self).__name__, self.spec, data=getattr(self, "data", None))
+        """The task in one line: ``Mazes(inputs (N, 3, H, W), 2 classes, training size 9)``."""
+        spec = self.spec
+        axes = ", ".join(["N", str(spec.channels), *("HW" if spec.dims == 2 else "L")])
+        text = f"inputs ({axes}), {spec.classes} classes, training size "
+        settings = {"data": self.data, "problems": getattr(self, "problems", None)}
+        given = (f", {name}={str(value)!r}" for name, value in settings.items() if value)
+        return f"{type(self).__name__}({text}{size_text(spec.train_size)}{''.join(given)})"
+
+    @abstractmethod
+    def check_size(self, size: Size | None) -> Size:
+        """The size if it is valid; for None the training size."""
+
+    def sample(
+        self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
+    ) -> Batch:
+        numbers, size, seed = problem_numbers(count, first), self.check_size(size), check_seed(seed)
+        if self.stored is not None:
+            return self.stored.sample(numbers, size=size, seed=seed)
+        return self._generate(size, seed, numbers)
+
+    @abstractmethod
+    def _generate(self, size: Any, seed: int, numbers: NDArray[np.int64]) -> Batch:
+        """The problems of these numbers; each depends only on size, seed and its own number."""
+
+    def solved(self, prediction: Tensor, batch: Batch) -> Tensor:
+        """(N,) bool: the strict metric, every position right."""
+        check_prediction(prediction, batch)
+        if not batch.labelled:
+            raise TaskError(
+                "the answers of these problems are not known, so none can be judged; "
+                "sample problems from the task, or give a labelled set"
+            )
+        return (prediction == batch.targets).flatten(1).all(dim=1)
+
+
+class SizedTask(BaseTask):
+    """Base class of tasks whose sizes are integers."""
+
+    sizes = range(1, 10_000_001)
+    """The valid sizes"""
 
     def check_size(self, size: Size | None) -> int:
         """The size if it is valid; for None the size of the files, else the training size."""
@@ -347,21 +365,6 @@ class SizedTask(ABC):
         """A size as text: ``"64"``."""
         text = text.strip()[:50]  # int() takes at most 4300 digits
         return self.check_size(int(text) if text.isdecimal() else text)  # type: ignore[arg-type]
-
-    def sample(
-        self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
-    ) -> Batch:
-        numbers, size, seed = problem_numbers(count, first), self.check_size(size), check_seed(seed)
-        if self.stored is not None:
-            return self.stored.sample(numbers, size=size, seed=seed)
-        return self._generate(size, seed, numbers)
-
-    @abstractmethod
-    def _generate(self, size: int, seed: int, numbers: NDArray[np.int64]) -> Batch:
-        """The problems of these numbers; each depends only on size, seed and its own number."""
-
-    def solved(self, prediction: Tensor, batch: Batch) -> Tensor:
-        return every_position_right(prediction, batch)
 
 
 class PackedProblems(Protocol):

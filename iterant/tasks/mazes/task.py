@@ -62,9 +62,7 @@ from iterant.tasks.protocol import (
     SizedTask,
     TaskSpec,
     check_prediction,
-    every_position_right,
     kinds_by_range,
-    task_text,
 )
 
 _SHORTENED = 2
@@ -111,9 +109,6 @@ class Mazes(SizedTask):
             self.sizes = range(2, 4002)
             means = "a whole number of at least 2: squares per side"
             self.spec = replace(self.spec, size_means=means)
-
-    def __repr__(self) -> str:
-        return task_text("Mazes", self.spec, data=self.data, problems=self.problems)
 
     def with_problems(self, problems: str) -> Mazes:
         """The task with other mazes, ``start=any``; those of files stay as they are."""
@@ -207,7 +202,7 @@ class Mazes(SizedTask):
 
         Where a maze has loops, the target is one of several shortest paths.
         """
-        right = every_position_right(prediction, batch).cpu()
+        right = self.solved(prediction, batch).cpu()
         valid = self.near_misses(prediction, batch).valid
         # All shortest paths have the same number of pixels.
         marked, wanted = ((grid == 1).flatten(1).sum(dim=1) for grid in (prediction, batch.targets))
