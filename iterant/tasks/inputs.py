@@ -12,8 +12,10 @@ text that `encode` takes.
 from __future__ import annotations
 
 import io
+import os.path
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -56,12 +58,9 @@ class Material:
 
     def lines(self) -> list[Material]:
         """One part per line; empty lines and comments (#) are left out."""
-        numbered: list[tuple[int, str]] = []
-        for number, line in enumerate(io.StringIO(self.text), start=1):
-            if line.strip() and not line.lstrip().startswith("#"):
-                numbered.append((number, line.strip()))
-            if len(numbered) > MOST_PROBLEMS:  # `gather` refuses them; do not keep millions
-                break
+        lines = ((number, line.strip()) for number, line in enumerate(io.StringIO(self.text), 1))
+        problems = (line for line in lines if line[1] and not line[1].startswith("#"))
+        numbered = list(islice(problems, MOST_PROBLEMS + 1))  # `gather` refuses more
         many = len(numbered) > 1
         return [self.part(line, f"line {number}" if many else "") for number, line in numbered]
 
@@ -130,11 +129,7 @@ def _materials(where: str, stdin: BinaryIO | None, kind: str | None) -> Iterator
         yield _detect_kind("standard input", stdin.read(_LARGEST + 1), kind)
         return
     path = Path(where)
-    try:
-        exists = where != "" and path.exists()
-    except (OSError, ValueError):  # a long text, or one with odd characters, is not a path
-        exists = False
-    if exists:
+    if os.path.exists(where):  # noqa: PTH110  # Path.exists raises for a text too long for a path
         files = [path]
         if path.is_dir():
             files = sorted(each for each in path.glob("[!.]*") if each.is_file())

@@ -259,12 +259,8 @@ def sample_problems(
     size = task.check_size(size)
     batch = task.sample(count, size=size, seed=seed)
     name = f"{task.spec.name}, size {size_text(size)}, seed {seed}"
-    return [
-        Problem(
-            batch[[row]], f"{name} ({row + 1} of {count})" if count > 1 else name, generated=True
-        )
-        for row in range(count)
-    ]
+    names = [f"{name} ({row} of {count})" for row in range(1, count + 1)] if count > 1 else [name]
+    return [Problem(batch[[row]], name, generated=True) for row, name in enumerate(names)]
 
 
 def check_prediction(prediction: Tensor, batch: Batch) -> None:

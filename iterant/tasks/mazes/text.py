@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -222,10 +223,6 @@ def _border_gaps(cells: Cells) -> list[tuple[int, int]]:
     if not 0 < sum(is_open) <= len(around) // 2:
         return []
     first = is_open.index(False)  # so that no gap goes over the end of the list
-    gaps: list[list[tuple[int, int]]] = [[]]
-    for index in range(first, first + len(around)):
-        if is_open[index % len(around)]:
-            gaps[-1].append(around[index % len(around)])
-        elif gaps[-1]:
-            gaps.append([])
-    return sorted(gap[len(gap) // 2] for gap in gaps if gap)
+    runs = groupby(around[first:] + around[:first], key=lambda position: cells[position] != WALL)
+    gaps = [list(run) for is_gap, run in runs if is_gap]
+    return sorted(gap[len(gap) // 2] for gap in gaps)
