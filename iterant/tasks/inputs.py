@@ -29,7 +29,7 @@ TEXT, PICTURE, GAMES = "text", "picture", "games"
 
 _LARGEST = 64 << 20
 """Most bytes that are read of a file, to bound memory."""
-MOST_PROBLEMS = 10_000
+_MOST_PROBLEMS = 10_000
 _PICTURE_HEADERS = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM", b"RIFF", b"II*\x00", b"MM\x00*")
 _SUFFIXES = {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".txt", ".fen",
              ".epd", ".pgn", ".maze", ".bits"}  # fmt: skip
@@ -56,13 +56,11 @@ class Material:
         """A part, named by where it is: ``material.part("1011", "line 3")``."""
         return replace(self, name=f"{self.name} {place}".strip(), content=text.encode())
 
-    def lines(self) -> list[Material]:
+    def lines(self) -> Iterator[Material]:
         """One part per line; empty lines and comments (#) are left out."""
-        lines = ((number, line.strip()) for number, line in enumerate(io.StringIO(self.text), 1))
-        problems = (line for line in lines if line[1] and not line[1].startswith("#"))
-        numbered = list(islice(problems, MOST_PROBLEMS + 1))  # `gather` refuses more
-        many = len(numbered) > 1
-        return [self.part(line, f"line {number}" if many else "") for number, line in numbered]
+        for number, line in enumerate(io.StringIO(self.text), start=1):
+            if (text := line.strip()) and not text.startswith("#"):
+                yield self.part(text, f"line {number}")
 
     def only(self, *kinds: str, reader: str) -> None:
         """Raise TaskError unless the material is of one of these kinds."""
@@ -96,7 +94,11 @@ def gather(
                 raise TaskError(f"{material.name or 'the problem'} is empty; give a problem")
             if not offers(task, "read"):
                 material.only(TEXT, reader=task.spec.title)
-            parts = task.split(material) if offers(task, "split") else [material]
+            parts = [material]
+            if offers(task, "split"):
+                parts = list(islice(task.split(material), _MOST_PROBLEMS + 1))
+            if len(parts) == 1:
+                parts = [replace(parts[0], name=material.name)]
         except IterantError as error:
             refused.append((material.name, error))
             continue
@@ -108,9 +110,9 @@ def gather(
                     problems.append(Problem(task.encode(part.text), part.name))
             except IterantError as error:
                 refused.append((part.name, error))
-            if len(problems) + len(refused) > MOST_PROBLEMS:
+            if len(problems) + len(refused) > _MOST_PROBLEMS:
                 raise TaskError(
-                    f"{where} holds more than {MOST_PROBLEMS:,} problems; give it in parts"
+                    f"{where} holds more than {_MOST_PROBLEMS:,} problems; give it in parts"
                 )
     if not problems:
         if not refused:

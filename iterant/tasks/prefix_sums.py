@@ -11,6 +11,7 @@ size is the number of bits.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ class PrefixSums(SizedTask):
         self.check_size(len(bits))
         return _batch(np.frombuffer(bits.encode(), np.uint8)[None] - ord("0"))
 
-    def split(self, material: Material) -> list[Material]:
+    def split(self, material: Material) -> Iterable[Material]:
         """One string per line."""
         return material.lines()
 

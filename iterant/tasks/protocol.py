@@ -15,7 +15,7 @@ Shapes: N problems, C channels, K classes, *S space (one axis or two).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -431,7 +431,7 @@ class OptionalMethods(Task, Protocol):
 
     # Reading problems (`iterant.tasks.inputs`)
 
-    def split(self, material: Material) -> list[Material]:
+    def split(self, material: Material) -> Iterable[Material]:
         """The parts that hold one problem each: lines, blocks, games; a picture is one part."""
 
     def read(self, material: Material) -> Problem:

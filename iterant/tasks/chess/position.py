@@ -27,7 +27,7 @@ from __future__ import annotations
 import importlib
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from iterant.errors import MissingExtra, TaskError
-from iterant.tasks.inputs import MOST_PROBLEMS, Material
+from iterant.tasks.inputs import Material
 
 if TYPE_CHECKING:
     import chess.pgn
@@ -256,8 +256,7 @@ def impossible(board: chess.Board) -> str:
 
     Other status flags of python-chess, such as too many pieces, are ignored.
     """
-    chess, status = python_chess("checking positions"), board.status()
-    names = [name for name in _IMPOSSIBLE if status & getattr(chess, f"STATUS_{name}")]
+    names = [str(flag.name) for flag in board.status() if flag.name in _IMPOSSIBLE]
     return ", ".join(names).lower().replace("_", " ")
 
 
@@ -326,19 +325,17 @@ def move_words(position: Position, move: Move) -> str:
     return f"{piece} {start} {action}{promoted}"
 
 
-def split_games(material: Material) -> list[Material]:
+def split_games(material: Material) -> Iterator[Material]:
     """One part per game of a PGN file."""
     pgn = python_chess("reading games in PGN", "chess.pgn")
-    games: list[str] = []
+    number = 0
     # Splitting at the Event tags first keeps a comment left open from swallowing the next game.
     for chunk in re.split(r'^(?=\[Event ")', material.text, flags=re.MULTILINE):
         stream, start = io.StringIO(chunk), 0
-        while len(games) <= MOST_PROBLEMS and pgn.skip_game(stream):
-            games.append(chunk[start : stream.tell()])
+        while pgn.skip_game(stream):
+            number += 1
+            yield material.part(chunk[start : stream.tell()], f"game {number}")
             start = stream.tell()
-    if len(games) < 2:
-        return [material]
-    return [material.part(text, f"game {number}") for number, text in enumerate(games, start=1)]
 
 
 def read_game(material: Material) -> tuple[str, Move | None, str]:

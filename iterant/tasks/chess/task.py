@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -247,7 +247,7 @@ class Chess(BaseTask):
         _epd_moves(batch, 0, "avoid", position)  # raises TaskError for illegal moves
         return _with_answer(batch, best[0]) if best else batch
 
-    def split(self, material: Material) -> list[Material]:
+    def split(self, material: Material) -> Iterable[Material]:
         """One part per line (FEN, EPD) or per game (PGN)."""
         material.only(TEXT, GAMES, reader="chess puzzles")
         return split_games(material) if material.kind == GAMES else material.lines()

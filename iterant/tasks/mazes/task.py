@@ -13,6 +13,7 @@ user gives may have loops and so several paths; its target is a shortest one.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -134,7 +135,7 @@ class Mazes(SizedTask):
         """
         return _solved_maze(from_text(problem))
 
-    def split(self, material: Material) -> list[Material]:
+    def split(self, material: Material) -> Iterable[Material]:
         """Mazes in text are separated by empty lines; a picture is one maze."""
         material.only(TEXT, PICTURE, reader="mazes")
         return split_text(material) if material.kind == TEXT else [material]

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
 from iterant.errors import TaskError
-from iterant.tasks.inputs import MOST_PROBLEMS, Material
+from iterant.tasks.inputs import Material
 from iterant.tasks.mazes.grid import (
     END,
     FREE,
@@ -53,17 +54,13 @@ _EXAMPLE = r"try 'S.#\n#.E'"
 _DOTS = "; write free squares as dots to see them"
 
 
-def split_text(material: Material) -> list[Material]:
+def split_text(material: Material) -> Iterator[Material]:
     """One part per maze; empty lines separate them."""
-    parts: list[Material] = []
     line = 1
     for block in material.text.split("\n\n"):
         if maze := block.lstrip("\n"):
-            parts.append(material.part(maze, f"line {line + len(block) - len(maze)}"))
+            yield material.part(maze, f"line {line + len(block) - len(maze)}")
         line += block.count("\n") + 2
-        if len(parts) > MOST_PROBLEMS:  # `gather` refuses them; do not keep millions
-            break
-    return parts if len(parts) > 1 else [material]
 
 
 def from_text(text: str) -> Cells:
