@@ -88,6 +88,7 @@ def gather(
     """
     problems: list[Problem] = []
     refused: list[tuple[str, IterantError]] = []
+    read = getattr(task, "read", lambda part: Problem(task.encode(part.text), part.name))
     for material in _materials(where, stdin, kind):
         try:
             if not material.content.strip():
@@ -104,10 +105,7 @@ def gather(
             continue
         for part in parts:
             try:
-                if offers(task, "read"):
-                    problems.append(task.read(part))
-                else:
-                    problems.append(Problem(task.encode(part.text), part.name))
+                problems.append(read(part))
             except IterantError as error:
                 refused.append((part.name, error))
             if len(problems) + len(refused) > _MOST_PROBLEMS:
