@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
@@ -33,8 +34,6 @@ from iterant.formatting import counted, size_text
 from iterant.rng import check_seed, is_whole
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from iterant.tasks.datasets import StoredProblems
     from iterant.tasks.inputs import Material
 
@@ -308,9 +307,11 @@ class BaseTask(ABC):
         spec = self.spec
         axes = ", ".join(["N", str(spec.channels), *("HW" if spec.dims == 2 else "L")])
         text = f"inputs ({axes}), {spec.classes} classes, training size "
-        settings = {"data": self.data, "problems": getattr(self, "problems", None)}
-        given = (f", {name}={str(value)!r}" for name, value in settings.items() if value)
-        return f"{type(self).__name__}({text}{size_text(spec.train_size)}{''.join(given)})"
+        text += size_text(spec.train_size)
+        for name in ("data", "problems"):
+            if isinstance(value := getattr(self, name, None), str | Path) and value:
+                text += f", {name}={str(value)!r}"
+        return f"{type(self).__name__}({text})"
 
     @abstractmethod
     def check_size(self, size: Size | None) -> Size:

@@ -364,7 +364,7 @@ def read_game(material: Material) -> tuple[str, Move | None, str]:
 
 
 def _parse_game(text: str) -> chess.pgn.Game:
-    pgn = from_extra("chess.pgn", "reading games in PGN")
+    rules, pgn = (from_extra(name, "reading games in PGN") for name in ("chess", "chess.pgn"))
     _check_length(text)
 
     class MainLine(pgn.GameBuilder):  # type: ignore[misc, name-defined]  # imported late
@@ -384,11 +384,11 @@ def _parse_game(text: str) -> chess.pgn.Game:
 
     try:
         game: chess.pgn.Game | None = pgn.read_game(io.StringIO(text), Visitor=MainLine)
-        variant = game.headers.variant().uci_variant if game else ""
+        variant = game.headers.variant() if game else None
     except (ValueError, IndexError, KeyError) as error:  # also stray brackets, unknown variants
         raise TaskError(f"the game cannot be played: {error}; check its tags and moves") from error
     if not game or not (game.headers.get("FEN") or game.variations):
         raise TaskError("there is no game in it; give a PGN with tags and moves")
-    if variant != "chess":
+    if variant is not rules.Board:
         raise TaskError(f"{game.headers['Variant']} is another game; give games of plain chess")
     return game
