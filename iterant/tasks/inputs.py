@@ -12,8 +12,10 @@ text that `encode` takes.
 from __future__ import annotations
 
 import io
+import os.path
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -27,7 +29,7 @@ TEXT, PICTURE, GAMES = "text", "picture", "games"
 
 _LARGEST = 64 << 20
 """Most bytes that are read of a file, to bound memory."""
-MOST_PROBLEMS = 10_000
+_MOST_PROBLEMS = 10_000
 _PICTURE_HEADERS = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM", b"RIFF", b"II*\x00", b"MM\x00*")
 _SUFFIXES = {".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".txt", ".fen",
              ".epd", ".pgn", ".maze", ".bits"}  # fmt: skip
@@ -54,16 +56,11 @@ class Material:
         """A part, named by where it is: ``material.part("1011", "line 3")``."""
         return replace(self, name=f"{self.name} {place}".strip(), content=text.encode())
 
-    def lines(self) -> list[Material]:
+    def lines(self) -> Iterator[Material]:
         """One part per line; empty lines and comments (#) are left out."""
-        numbered: list[tuple[int, str]] = []
         for number, line in enumerate(io.StringIO(self.text), start=1):
-            if line.strip() and not line.lstrip().startswith("#"):
-                numbered.append((number, line.strip()))
-            if len(numbered) > MOST_PROBLEMS:  # `gather` refuses them; do not keep millions
-                break
-        many = len(numbered) > 1
-        return [self.part(line, f"line {number}" if many else "") for number, line in numbered]
+            if (text := line.strip()) and not text.startswith("#"):
+                yield self.part(text, f"line {number}")
 
     def only(self, *kinds: str, reader: str) -> None:
         """Raise TaskError unless the material is of one of these kinds."""
@@ -91,27 +88,29 @@ def gather(
     """
     problems: list[Problem] = []
     refused: list[tuple[str, IterantError]] = []
+    read = getattr(task, "read", lambda part: Problem(task.encode(part.text), part.name))
     for material in _materials(where, stdin, kind):
         try:
             if not material.content.strip():
                 raise TaskError(f"{material.name or 'the problem'} is empty; give a problem")
             if not offers(task, "read"):
                 material.only(TEXT, reader=task.spec.title)
-            parts = task.split(material) if offers(task, "split") else [material]
+            parts = [material]
+            if offers(task, "split"):
+                parts = list(islice(task.split(material), _MOST_PROBLEMS + 1))
+            if len(parts) == 1:
+                parts = [replace(parts[0], name=material.name)]
         except IterantError as error:
             refused.append((material.name, error))
             continue
         for part in parts:
             try:
-                if offers(task, "read"):
-                    problems.append(task.read(part))
-                else:
-                    problems.append(Problem(task.encode(part.text), part.name))
+                problems.append(read(part))
             except IterantError as error:
                 refused.append((part.name, error))
-            if len(problems) + len(refused) > MOST_PROBLEMS:
+            if len(problems) + len(refused) > _MOST_PROBLEMS:
                 raise TaskError(
-                    f"{where} holds more than {MOST_PROBLEMS:,} problems; give it in parts"
+                    f"{where} holds more than {_MOST_PROBLEMS:,} problems; give it in parts"
                 )
     if not problems:
         if not refused:
@@ -130,11 +129,7 @@ def _materials(where: str, stdin: BinaryIO | None, kind: str | None) -> Iterator
         yield _detect_kind("standard input", stdin.read(_LARGEST + 1), kind)
         return
     path = Path(where)
-    try:
-        exists = where != "" and path.exists()
-    except (OSError, ValueError):  # a long text, or one with odd characters, is not a path
-        exists = False
-    if exists:
+    if os.path.exists(where):  # noqa: PTH110  # Path.exists raises for a text too long for a path
         files = [path]
         if path.is_dir():
             files = sorted(each for each in path.glob("[!.]*") if each.is_file())

@@ -11,7 +11,9 @@ size is the number of bits.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,9 +36,12 @@ from iterant.tasks.protocol import (
 
 _STRIP = 64
 """Bits per row of a drawing; longer strings continue below."""
-_COLOURS = np.array([[240, 240, 240], [64, 64, 64], [213, 94, 0], [255, 255, 255]], dtype=np.uint8)
-"""Colours of a 0, a 1, a wrong bit (vermilion, for colour-blind readers) and no bit."""
-_WRONG, _NONE = 2, 3
+_UNKNOWN, _NONE = 2, 3
+_SIGNS = "01? "
+"""Characters of a 0, a 1, an unknown bit and no bit."""
+_COLOURS = np.array([[240] * 3, [64] * 3, [255] * 3, [255] * 3], dtype=np.uint8)
+_WRONG = (213, 94, 0)
+"""Vermilion, for colour-blind readers."""
 
 
 class PrefixSums(SizedTask):
@@ -78,7 +83,7 @@ class PrefixSums(SizedTask):
         self.check_size(len(bits))
         return _batch(np.frombuffer(bits.encode(), np.uint8)[None] - ord("0"))
 
-    def split(self, material: Material) -> list[Material]:
+    def split(self, material: Material) -> Iterable[Material]:
         """One string per line."""
         return material.lines()
 
@@ -107,16 +112,45 @@ class PrefixSums(SizedTask):
         truth = batch.targets[index].cpu().numpy()
         strips = {"bits": bits}
         if prediction is None or bool((truth >= 0).any()):
-            strips["answer"] = truth
-        wrong = np.zeros(len(bits), dtype=np.bool_)
+            strips["answer"] = np.where(truth < 0, _UNKNOWN, truth)
         caption = counted(len(bits), "bit")
         if prediction is not None:
             check_prediction(prediction, batch)
-            answer = prediction[index].cpu().numpy().astype(np.int64)
-            wrong = (answer != truth) & (truth >= 0)
-            strips["predicted"] = answer
+            strips["predicted"] = prediction[index].cpu().numpy().astype(np.int64)
+        codes = np.stack(list(strips.values()))  # (strips, L)
+        wrong = np.zeros(codes.shape, dtype=np.bool_)
+        if prediction is not None:
+            wrong[-1] = (codes[-1] != truth) & (truth >= 0)
             caption += f", {int(wrong.sum())} wrong"
-        return _strips(strips, wrong, caption)
+        rows, is_wrong = _wrapped(codes, _NONE), _wrapped(wrong, False)
+        labels = tuple([*strips, ""] * len(rows))[: len(rows)]
+        margin = max(map(len, labels))
+        lines: list[str] = []
+        for label, codes, marks in zip(labels, rows.tolist(), is_wrong, strict=True):
+            lines.append(f"{label:>{margin}} {''.join(_SIGNS[code] for code in codes)}")
+            if marks.any():
+                lines.append(f"{'wrong':>{margin}} {''.join(np.where(marks, '^', ' '))}")
+        cells = _COLOURS[rows]
+        cells[is_wrong] = _WRONG
+        return Description(
+            title=self.spec.title,
+            text="\n".join(lines),
+            cells=cells,
+            glyphs=tuple(
+                Glyph(row, column, _SIGNS[code], "#ffffff" if code == 1 else "#000000")
+                for (row, column), code in np.ndenumerate(rows)
+                if code != _NONE
+            ),
+            row_labels=labels,
+            caption=caption,
+        )
+
+
+def _wrapped(strips: NDArray[Any], fill: int) -> NDArray[Any]:
+    """(n, L) strips below each other, wrapped to `_STRIP` columns, with an empty row between."""
+    width = min(strips.shape[1], _STRIP)
+    padded = np.pad(strips, ((0, 1), (0, -strips.shape[1] % width)), constant_values=fill)
+    return padded.reshape(len(padded), -1, width).swapaxes(0, 1).reshape(-1, width)[:-1]
 
 
 def _batch(bits: NDArray[np.uint8]) -> Batch:
@@ -124,41 +158,3 @@ def _batch(bits: NDArray[np.uint8]) -> Batch:
     inputs = torch.from_numpy(bits).to(torch.float32).unsqueeze(1) - 0.5
     answers = np.bitwise_xor.accumulate(bits, axis=1)
     return Batch(inputs, torch.from_numpy(answers).to(torch.int64))
-
-
-def _strips(
-    strips: dict[str, NDArray[np.int64]], wrong: NDArray[np.bool_], caption: str
-) -> Description:
-    """Strips of bits below each other, wrapped to `_STRIP` columns; the last may have errors."""
-    width, titles = min(len(wrong), _STRIP), list(strips)
-    margin = max(map(len, titles))
-    lines: list[str] = []
-    rows: list[NDArray[np.int64]] = []
-    glyphs: list[Glyph] = []
-    for first in range(0, len(wrong), width):
-        part = slice(first, first + width)
-        if rows:  # an empty row keeps the continuation apart
-            rows.append(np.full(width, _NONE))
-            lines.append("")
-        for title, strip in strips.items():
-            bits = np.where(strip[part] < 0, _NONE, strip[part])
-            signs = ["01?"[min(bit, 2)] for bit in bits.tolist()]
-            glyphs += [
-                Glyph(len(rows), column, sign, "#ffffff" if sign == "1" else "#000000")
-                for column, sign in enumerate(signs)
-            ]
-            lines.append(f"{title:>{margin}} {''.join(signs)}")
-            if title == titles[-1]:
-                bits[wrong[part]] = _WRONG
-            rows.append(np.pad(bits, (0, width - len(bits)), constant_values=_NONE))
-        if wrong[part].any():
-            marks = "".join(np.where(wrong[part], "^", " "))
-            lines.append(f"{'wrong':>{margin}} {marks}")
-    return Description(
-        title=PrefixSums.spec.title,
-        text="\n".join(line.ljust(margin + 1 + width) for line in lines),
-        cells=_COLOURS[np.stack(rows)],
-        glyphs=tuple(glyphs),
-        row_labels=tuple([*titles, ""] * len(rows))[: len(rows)],
-        caption=caption,
-    )

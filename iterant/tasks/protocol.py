@@ -15,11 +15,12 @@ Shapes: N problems, C channels, K classes, *S space (one axis or two).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
@@ -257,24 +258,8 @@ def sample_problems(
     size = task.check_size(size)
     batch = task.sample(count, size=size, seed=seed)
     name = f"{task.spec.name}, size {size_text(size)}, seed {seed}"
-    return [
-        Problem(
-            batch[[row]], f"{name} ({row + 1} of {count})" if count > 1 else name, generated=True
-        )
-        for row in range(count)
-    ]
-
-
-def task_text(name: str, spec: TaskSpec, **settings: object) -> str:
-    """A task in one line, with those of its settings that are given: its ``repr``.
-
-    >>> task_text("Mazes", iterant.task("mazes").spec, problems="start=any")
-    "Mazes(inputs (N, 3, H, W), 2 classes, training size 9, problems='start=any')"
-    """
-    axes = ", ".join(["N", str(spec.channels), *("HW" if spec.dims == 2 else "L")])
-    given = (f", {name}={str(value)!r}" for name, value in settings.items() if value)
-    about = f"inputs ({axes}), {spec.classes} classes, training size {size_text(spec.train_size)}"
-    return f"{name}({about}{''.join(given)})"
+    names = [f"{name} ({row} of {count})" for row in range(1, count + 1)] if count > 1 else [name]
+    return [Problem(batch[[row]], name, generated=True) for row, name in enumerate(names)]
 
 
 def check_prediction(prediction: Tensor, batch: Batch) -> None:
@@ -284,17 +269,6 @@ def check_prediction(prediction: Tensor, batch: Batch) -> None:
             f"the prediction has shape {tuple(prediction.shape)}, "
             f"the targets {tuple(batch.targets.shape)}; give one class a position"
         )
-
-
-def every_position_right(prediction: Tensor, batch: Batch) -> Tensor:
-    """(N,) bool: the strict metric of tasks whose answer is one class per position."""
-    check_prediction(prediction, batch)
-    if not batch.labelled:
-        raise TaskError(
-            "the answers of these problems are not known, so none can be judged; "
-            "sample problems from the task, or give a labelled set"
-        )
-    return (prediction == batch.targets).flatten(1).all(dim=1)
 
 
 def problem_numbers(count: int, first: int = 0) -> NDArray[np.int64]:
@@ -319,17 +293,58 @@ def slices(count: int, most: int, least: int = 1) -> Iterator[slice]:
     yield from (slice(first, stop) for first, stop in pairwise(edges))
 
 
-class SizedTask(ABC):
-    """Base class of tasks whose sizes are integers and whose answers are one class per position."""
+class BaseTask(ABC):
+    """What tasks share whose answers are one class per position."""
 
     spec: TaskSpec
-    sizes = range(1, 10_000_001)
-    """The valid sizes"""
+    data: str | Path | None = None
+    """Files that problems come from"""
     stored: StoredProblems | None = None
-    """Problems from files, which are used instead of generated ones"""
+    """The problems in these files, which are used instead of generated ones"""
 
     def __repr__(self) -> str:
-        return task_text(type(self).__name__, self.spec, data=getattr(self, "data", None))
+        """The task in one line: ``Mazes(inputs (N, 3, H, W), 2 classes, training size 9)``."""
+        spec = self.spec
+        axes = ", ".join(["N", str(spec.channels), *("HW" if spec.dims == 2 else "L")])
+        text = f"inputs ({axes}), {spec.classes} classes, training size "
+        text += size_text(spec.train_size)
+        for name in ("data", "problems"):
+            if isinstance(value := getattr(self, name, None), str | Path) and value:
+                text += f", {name}={str(value)!r}"
+        return f"{type(self).__name__}({text})"
+
+    @abstractmethod
+    def check_size(self, size: Size | None) -> Size:
+        """The size if it is valid; for None the training size."""
+
+    def sample(
+        self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
+    ) -> Batch:
+        numbers, size, seed = problem_numbers(count, first), self.check_size(size), check_seed(seed)
+        if self.stored is not None:
+            return self.stored.sample(numbers, size=size, seed=seed)
+        return self._generate(size, seed, numbers)
+
+    @abstractmethod
+    def _generate(self, size: Any, seed: int, numbers: NDArray[np.int64]) -> Batch:
+        """The problems of these numbers; each depends only on size, seed and its own number."""
+
+    def solved(self, prediction: Tensor, batch: Batch) -> Tensor:
+        """(N,) bool: the strict metric, every position right."""
+        check_prediction(prediction, batch)
+        if not batch.labelled:
+            raise TaskError(
+                "the answers of these problems are not known, so none can be judged; "
+                "sample problems from the task, or give a labelled set"
+            )
+        return (prediction == batch.targets).flatten(1).all(dim=1)
+
+
+class SizedTask(BaseTask):
+    """Base class of tasks whose sizes are integers."""
+
+    sizes = range(1, 10_000_001)
+    """The valid sizes"""
 
     def check_size(self, size: Size | None) -> int:
         """The size if it is valid; for None the size of the files, else the training size."""
@@ -347,21 +362,6 @@ class SizedTask(ABC):
         """A size as text: ``"64"``."""
         text = text.strip()[:50]  # int() takes at most 4300 digits
         return self.check_size(int(text) if text.isdecimal() else text)  # type: ignore[arg-type]
-
-    def sample(
-        self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
-    ) -> Batch:
-        numbers, size, seed = problem_numbers(count, first), self.check_size(size), check_seed(seed)
-        if self.stored is not None:
-            return self.stored.sample(numbers, size=size, seed=seed)
-        return self._generate(size, seed, numbers)
-
-    @abstractmethod
-    def _generate(self, size: int, seed: int, numbers: NDArray[np.int64]) -> Batch:
-        """The problems of these numbers; each depends only on size, seed and its own number."""
-
-    def solved(self, prediction: Tensor, batch: Batch) -> Tensor:
-        return every_position_right(prediction, batch)
 
 
 class PackedProblems(Protocol):
@@ -432,7 +432,7 @@ class OptionalMethods(Task, Protocol):
 
     # Reading problems (`iterant.tasks.inputs`)
 
-    def split(self, material: Material) -> list[Material]:
+    def split(self, material: Material) -> Iterable[Material]:
         """The parts that hold one problem each: lines, blocks, games; a picture is one part."""
 
     def read(self, material: Material) -> Problem:

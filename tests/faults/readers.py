@@ -8,6 +8,7 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def _material(word: str, kind: str = "text") -> Read:
 
     def read(content: bytes, _: Path) -> object:
         parts = task.split(Material("input", content, kind))  # type: ignore[attr-defined]
-        return [task.read(part) for part in parts[:20]]  # type: ignore[attr-defined]
+        return [task.read(part) for part in islice(parts, 20)]  # type: ignore[attr-defined]
 
     return read
 

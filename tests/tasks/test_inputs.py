@@ -110,7 +110,7 @@ def test_bad_streams_are_refused(
     word: str, content: bytes, kind: str | None, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("iterant.tasks.inputs._LARGEST", 100)
-    monkeypatch.setattr("iterant.tasks.inputs.MOST_PROBLEMS", 2)
+    monkeypatch.setattr("iterant.tasks.inputs._MOST_PROBLEMS", 2)
     with pytest.raises((TaskError, DataError), match=message):
         gather(iterant.task(word), "-", stdin=io.BytesIO(content), kind=kind)
     with pytest.raises(TaskError, match="no standard input"):

@@ -27,7 +27,7 @@ from __future__ import annotations
 import importlib
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from iterant.errors import MissingExtra, TaskError
-from iterant.tasks.inputs import MOST_PROBLEMS, Material
+from iterant.tasks.inputs import Material
 
 if TYPE_CHECKING:
     import chess.pgn
@@ -217,16 +217,17 @@ class PackedPositions:
         return planes(self.boards[which], black), targets(moves, black)
 
 
-def python_chess(purpose: str, module: str = "chess") -> Any:
-    """The module of python-chess; `MissingExtra` names the purpose if it is not installed."""
+def from_extra(module: str, purpose: str) -> Any:
+    """A module of the extra ``chess``; `MissingExtra` names the purpose if it is not installed."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise MissingExtra("chess", "chess", purpose) from error
+        raise MissingExtra(module.partition(".")[0], "chess", purpose) from error
 
 
 def _board(position: Position) -> chess.Board:
-    board: chess.Board = python_chess("reading and checking moves").Board(f"{position.fen} 0 1")
+    rules = from_extra("chess", "reading and checking moves")
+    board: chess.Board = rules.Board(f"{position.fen} 0 1")
     return board
 
 
@@ -236,7 +237,7 @@ def check_position(fen: str) -> None:
     Without the extra ``chess`` nothing is checked.
     """
     try:
-        chess = python_chess("checking positions")
+        chess = from_extra("chess", "checking positions")
     except MissingExtra:
         return
     try:
@@ -256,8 +257,7 @@ def impossible(board: chess.Board) -> str:
 
     Other status flags of python-chess, such as too many pieces, are ignored.
     """
-    chess, status = python_chess("checking positions"), board.status()
-    names = [name for name in _IMPOSSIBLE if status & getattr(chess, f"STATUS_{name}")]
+    names = [str(flag.name) for flag in board.status() if flag.name in _IMPOSSIBLE]
     return ", ".join(names).lower().replace("_", " ")
 
 
@@ -326,19 +326,17 @@ def move_words(position: Position, move: Move) -> str:
     return f"{piece} {start} {action}{promoted}"
 
 
-def split_games(material: Material) -> list[Material]:
+def split_games(material: Material) -> Iterator[Material]:
     """One part per game of a PGN file."""
-    pgn = python_chess("reading games in PGN", "chess.pgn")
-    games: list[str] = []
+    pgn = from_extra("chess.pgn", "reading games in PGN")
+    number = 0
     # Splitting at the Event tags first keeps a comment left open from swallowing the next game.
     for chunk in re.split(r'^(?=\[Event ")', material.text, flags=re.MULTILINE):
         stream, start = io.StringIO(chunk), 0
-        while len(games) <= MOST_PROBLEMS and pgn.skip_game(stream):
-            games.append(chunk[start : stream.tell()])
+        while pgn.skip_game(stream):
+            number += 1
+            yield material.part(chunk[start : stream.tell()], f"game {number}")
             start = stream.tell()
-    if len(games) < 2:
-        return [material]
-    return [material.part(text, f"game {number}") for number, text in enumerate(games, start=1)]
 
 
 def read_game(material: Material) -> tuple[str, Move | None, str]:
@@ -366,7 +364,7 @@ def read_game(material: Material) -> tuple[str, Move | None, str]:
 
 
 def _parse_game(text: str) -> chess.pgn.Game:
-    pgn = python_chess("reading games in PGN", "chess.pgn")
+    rules, pgn = (from_extra(name, "reading games in PGN") for name in ("chess", "chess.pgn"))
     _check_length(text)
 
     class MainLine(pgn.GameBuilder):  # type: ignore[misc, name-defined]  # imported late
@@ -382,17 +380,15 @@ def _parse_game(text: str) -> chess.pgn.Game:
             pass
 
         def handle_error(self, error: Exception) -> None:
-            raise TaskError(f"the game cannot be played: {error}; correct its moves")
+            raise error
 
     try:
         game: chess.pgn.Game | None = pgn.read_game(io.StringIO(text), Visitor=MainLine)
         variant = game.headers.variant() if game else None
-    except TaskError:
-        raise
-    except (ValueError, IndexError, KeyError) as error:  # stray brackets, unknown variants
-        raise TaskError(f"the game cannot be read: {error}; check its tags") from error
-    if game and variant is not python_chess("reading games in PGN").Board:
-        raise TaskError(f"{game.headers['Variant']} is another game; give games of plain chess")
+    except (ValueError, IndexError, KeyError) as error:  # also stray brackets, unknown variants
+        raise TaskError(f"the game cannot be played: {error}; check its tags and moves") from error
     if not game or not (game.headers.get("FEN") or game.variations):
         raise TaskError("there is no game in it; give a PGN with tags and moves")
+    if variant is not rules.Board:
+        raise TaskError(f"{game.headers['Variant']} is another game; give games of plain chess")
     return game

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import bz2
 import hashlib
-import importlib
 import io
 import lzma
 import time
@@ -33,7 +32,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from iterant.errors import DataError, MissingExtra
+from iterant.errors import DataError
 from iterant.io.files import (
     check_new_folder,
     check_regular,
@@ -46,7 +45,7 @@ from iterant.io.files import (
     write_json,
 )
 from iterant.rng import mix
-from iterant.tasks.chess.position import LETTERS, impossible, pack, python_chess
+from iterant.tasks.chess.position import LETTERS, from_extra, impossible, pack
 
 FLAGS = ("mateIn1", "mateIn2", "mateIn3", "mate", "oneMove", "short", "long", "veryLong")
 """The themes that are kept, the lowest bit of `flags` first."""
@@ -259,7 +258,7 @@ def read_puzzles(raw: BinaryIO, name: str) -> Iterator[tuple[int, tuple[Any, ...
 
     >>> for line, packed in read_puzzles(open("puzzles.csv", "rb"), "puzzles.csv"): ...
     """
-    chess = python_chess("reading Lichess's CSV")
+    chess = from_extra("chess", "reading Lichess's CSV")
     numbered = enumerate(_lines(raw, name), start=1)
     _, header = next(numbered, (1, ""))
     titles = header.removeprefix("\ufeff").split(",")
@@ -338,10 +337,7 @@ def _decompressed(raw: BinaryIO, name: str) -> Iterator[bytes]:
     if magic[:3] == b"BZh":
         new_stream: Callable[[], Any] = bz2.BZ2Decompressor
     elif magic == b"\x28\xb5\x2f\xfd" or (magic[1:] == b"\x2a\x4d\x18" and magic[0] >> 4 == 5):
-        try:
-            zstandard = importlib.import_module("zstandard")
-        except ImportError as error:
-            raise MissingExtra("zstandard", "chess", "reading a .zst file") from error
+        zstandard = from_extra("zstandard", "reading a .zst file")
         new_stream = zstandard.ZstdDecompressor(max_window_size=_LARGEST_DICTIONARY).decompressobj
         errors = (zstandard.ZstdError, ValueError)
     else:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -54,6 +54,7 @@ from iterant.tasks.datasets import StoredProblems, holds_sets
 from iterant.tasks.inputs import GAMES, TEXT, Material
 from iterant.tasks.protocol import (
     Arrow,
+    BaseTask,
     Batch,
     Description,
     Glyph,
@@ -63,10 +64,8 @@ from iterant.tasks.protocol import (
     Size,
     TaskSpec,
     check_prediction,
-    every_position_right,
     kinds_by_range,
     problem_numbers,
-    task_text,
 )
 
 SAMPLE = Path(__file__).parent / "data" / "chess-sample"
@@ -110,7 +109,7 @@ def _epd_moves(batch: Batch, index: int, name: str, position: Position) -> list[
     return [parse_move(position, word) for word in words.split()]
 
 
-class Chess:
+class Chess(BaseTask):
     """Find the move; the puzzles are loaded when first needed.
 
     ``data`` is a folder of packed puzzles (`iterant data chess`) or of the original benchmark.
@@ -131,9 +130,8 @@ class Chess:
 
     def __init__(self, data: str | Path | None = None) -> None:
         self.data = data
-
-    def __repr__(self) -> str:
-        return task_text("Chess", self.spec, data=self.data)
+        if data is not None and holds_sets(Path(data)):
+            self.stored = StoredProblems(data, self.spec.channels)
 
     @cached_property
     def puzzles(self) -> Puzzles:
@@ -143,13 +141,6 @@ class Chess:
         if folder == SAMPLE:
             puzzles = replace(puzzles, source="the sample that comes with the package")
         return subset(puzzles)
-
-    @cached_property
-    def stored(self) -> StoredProblems | None:
-        """The original benchmark's files, if ``data`` holds those instead of packed puzzles."""
-        if self.data is None or not holds_sets(Path(self.data)):
-            return None
-        return StoredProblems(self.data, channels=self.spec.channels)
 
     def source(self) -> str:
         if self.stored is not None:
@@ -184,23 +175,18 @@ class Chess:
             raise TaskError(f"a size must be {self.spec.size_means}, got {text[:50]!r}")
         return int(ends[0]), int(ends[1])
 
-    def _sample(self, count: int, size: Size | None, seed: int, first: int) -> Puzzles:
+    def _take(self, size: tuple[int, int], seed: int, numbers: NDArray[np.int64]) -> Puzzles:
         """Puzzles of a shuffled range, none of them twice."""
-        (start, stop), numbers = self.check_size(size), problem_numbers(count, first)
+        start, stop = size
         if numbers[-1] >= stop - start:
             raise TaskError(
-                f"the range {start}:{stop} holds {stop - start:,} puzzles, so problems {first} to "
-                f"{numbers[-1]} are not in it; ask for fewer or for a larger range"
+                f"the range {start}:{stop} holds {stop - start:,} puzzles, so problems "
+                f"{numbers[0]} to {numbers[-1]} are not in it; ask for fewer or for a larger range"
             )
         return self.puzzles.take(_order(seed, start, stop)[numbers])
 
-    def sample(
-        self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0
-    ) -> Batch:
-        if self.stored is not None:
-            numbers = problem_numbers(count, first)
-            return self.stored.sample(numbers, size=self.check_size(size), seed=seed)
-        puzzles = self._sample(count, size, seed, first)
+    def _generate(self, size: tuple[int, int], seed: int, numbers: NDArray[np.int64]) -> Batch:
+        puzzles = self._take(size, seed, numbers)
         extras = {
             "rating": puzzles.rating,
             "id": puzzles.ids.astype(np.str_),
@@ -217,7 +203,9 @@ class Chess:
 
         None for files of the original benchmark.
         """
-        return _packed(self._sample(count, size, seed, first)) if self.stored is None else None
+        if self.stored is not None:
+            return None
+        return _packed(self._take(self.check_size(size), seed, problem_numbers(count, first)))
 
     def mirrored(self, inputs: Tensor, targets: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
         """The chosen positions with left and right exchanged, where castling is impossible.
@@ -259,7 +247,7 @@ class Chess:
         _epd_moves(batch, 0, "avoid", position)  # raises TaskError for illegal moves
         return _with_answer(batch, best[0]) if best else batch
 
-    def split(self, material: Material) -> list[Material]:
+    def split(self, material: Material) -> Iterable[Material]:
         """One part per line (FEN, EPD) or per game (PGN)."""
         material.only(TEXT, GAMES, reader="chess puzzles")
         return split_games(material) if material.kind == GAMES else material.lines()
@@ -277,9 +265,6 @@ class Chess:
             name = f"{name} ({label})" if name else label
         note = position_at(batch, 0).assumption
         return Problem(batch, name, (note,) if note else ())
-
-    def solved(self, prediction: Tensor, batch: Batch) -> Tensor:
-        return every_position_right(prediction, batch)
 
     def describe(
         self, batch: Batch, index: int = 0, prediction: Tensor | None = None

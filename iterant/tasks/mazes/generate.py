@@ -44,6 +44,8 @@ from iterant.tasks.mazes.grid import (
     distances,
     neighbours,
     path_lengths,
+    with_rim,
+    without_rim,
 )
 
 _ATTEMPTS = 1_000
@@ -186,11 +188,9 @@ def generate(size: int, seed: int, numbers: Numbers) -> Cells:
     # A uniform offset of 1 … nodes - 1 gives any node but the start with equal probability.
     end = (start + 1 + stream.below(nodes - 1, numbers, 1)) % nodes
     orders = stream.below(len(_ORDERS), numbers[:, None], np.arange(2, nodes + 2)[None])
-    # A rim of visited nodes replaces checks for the border; the rim at the end of a row is also
-    # the one before the next row.
-    width, rim = side + 1, ((1, 1), (1, 0))
-    orders = np.pad(orders.reshape(count, side, side), ((0, 0), *rim)).reshape(count, -1)
-    unseen = np.pad(np.ones((side, side), dtype=np.uint8), rim)
+    lattice, width = (count, side, side), side + 1
+    orders = with_rim(orders.reshape(lattice), 0).reshape(count, -1)
+    unseen = with_rim(np.ones((1, side, side), dtype=np.uint8), 0)
     first = (start // side + 1) * width + start % side + 1
     # The next offset for order * 16 + bit mask of unseen neighbours; 0 when all are seen.
     offsets = (-width, 1, width, -1)  # up, right, down, left
@@ -203,7 +203,7 @@ def generate(size: int, seed: int, numbers: Numbers) -> Cells:
     for maze, position in enumerate(first.tolist()):
         back[maze] = _search(orders[maze].tolist(), bytearray(unseen), position, moves, width)
     # Nodes are open, and so are the passages through which they were entered.
-    steps = back.reshape(count, side + 2, width)[:, 1:-1, 1:]
+    steps = without_rim(back, lattice)
     up, right, down, left = (steps == offset for offset in offsets)
     is_open = np.zeros((count, size, size), dtype=np.bool_)
     is_open[:, ::2, ::2] = True

@@ -110,29 +110,45 @@ def neighbours(mask: Mask) -> Mask:
     return np.stack([above, below, padded[..., 1:-1, :-2], padded[..., 1:-1, 2:]])
 
 
+def with_rim(values: NDArray[Any], fill: int) -> NDArray[Any]:
+    """(N, h, w) values in one row, with a rim that replaces checks for the border.
+
+    The rim at the end of a line is also the one before the next: lines are ``w + 1`` places apart.
+    """
+    return np.pad(values, ((0, 0), (1, 1), (1, 0)), constant_values=fill).reshape(-1)
+
+
+def without_rim(flat: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """The (N, h, w) values of `with_rim`, by their shape."""
+    count, height, width = shape
+    return flat.reshape(count, height + 2, width + 1)[:, 1:-1, 1:]
+
+
+def _ways(cells: Cells) -> NDArray[np.int64]:
+    """(4, 1): how many places down, left, right and up are away in `with_rim`."""
+    stride = cells.shape[2] + 1
+    return np.array([[stride], [-1], [1], [-stride]])
+
+
 def distances(cells: Cells, within: Mask | None = None) -> NDArray[np.int32]:
     """(N, h, w): steps from each cell of (N, h, w) codes to the end; -1 where there is no way.
 
     With ``within`` ways lead over these cells alone. Breadth first from all ends together: one
     numpy step per distance, on the cells of that distance only.
     """
-    count, height, width = cells.shape
     is_open = cells != WALL if within is None else (cells != WALL) & within
-    # A rim of walls replaces checks for the border; the rim at the end of a row is also the one
-    # before the next row.
-    rim = ((0, 0), (1, 1), (1, 0))
-    unseen = np.pad(is_open, rim).reshape(-1)
-    frontier = np.flatnonzero(np.pad((cells == END) & is_open, rim).reshape(-1))
+    unseen = with_rim(is_open, False)
+    frontier = np.flatnonzero(with_rim((cells == END) & is_open, False))
     steps = np.full(unseen.shape, -1, dtype=np.int32)
-    offsets = np.array([[-width - 1], [1], [width + 1], [-1]])
+    ways = _ways(cells)
     distance = 0
     while len(frontier):
         unseen[frontier] = False
         steps[frontier] = distance
-        around = frontier + offsets
+        around = frontier + ways
         frontier = np.unique(around[unseen[around]])
         distance += 1
-    return steps.reshape(count, height + 2, width + 1)[:, 1:-1, 1:]
+    return without_rim(steps, cells.shape)
 
 
 def path_lengths(cells: Cells, steps: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -147,32 +163,27 @@ def descend(cells: Cells, steps: NDArray[np.int32]) -> Mask:
     ``steps`` are the `distances`. Of several such cells it takes the first of down, left, right,
     up, as in Maze-Hard's labels. No cell of a maze without a way is on the path.
     """
-    count, height, width = cells.shape
-    stride = width + 1
-    flat = np.pad(steps, ((0, 0), (1, 1), (1, 0)), constant_values=-1).reshape(-1)
+    flat, ways = with_rim(steps, -1), _ways(cells)
     on_path = np.zeros(flat.shape, dtype=np.bool_)
-    maze, row, column = np.nonzero((cells == START) & (steps >= 0))
-    position = (maze * (height + 2) + row + 1) * stride + column + 1
+    position = np.flatnonzero(with_rim((cells == START) & (steps >= 0), False))
     while len(position):
         on_path[position] = True
         position = position[flat[position] > 0]
         nearer = flat[position] - 1
-        options = position + np.array([[stride], [-1], [1], [-stride]])  # down, left, right, up
+        options = position + ways
         first = (flat[options] == nearer).argmax(axis=0)
         position = options[first, np.arange(len(position))]
-    return on_path.reshape(count, height + 2, stride)[:, 1:-1, 1:]
+    return without_rim(on_path, cells.shape)
 
 
 def shortest_paths(cells: Cells, steps: NDArray[np.int32]) -> NDArray[np.float64]:
     """(N,): how many shortest paths lead from the start to the end; ``steps``: `distances`."""
-    count, height, width = cells.shape
-    stride = width + 1
-    flat = np.pad(steps, ((0, 0), (1, 1), (1, 0)), constant_values=-1).reshape(-1)
+    flat, ways = with_rim(steps, -1), _ways(cells)
     paths = (flat == 0).astype(np.float64)
     for distance in range(1, int(steps.max(initial=0)) + 1):
         here = np.flatnonzero(flat == distance)
-        around = here + np.array([[stride], [-1], [1], [-stride]])
+        around = here + ways
         paths[here] = np.where(flat[around] == distance - 1, paths[around], 0).sum(axis=0)
-    by_cell = paths.reshape(count, height + 2, stride)[:, 1:-1, 1:]
+    by_cell = without_rim(paths, cells.shape)
     totals: NDArray[np.float64] = np.where(cells == START, by_cell, 0).sum(axis=(1, 2))
     return totals

@@ -107,64 +107,60 @@ class _Grid(NamedTuple):
 def read_picture(content: bytes) -> tuple[Pixels, tuple[str, ...]]:
     """(h, w) codes of the cells, and notes on what was recognised."""
     image = _open(content)
-    codes = pixel_codes(image)
+    codes, is_paint = pixel_codes(image)
+    dark = _crop(codes)
+    light = _crop(codes ^ ~is_paint)  # what is not painted with wall and free exchanged
     sharp = image.getcolors(_SHARP_COLOURS) is not None
     missing = [names for code, names in _SPOTS.items() if not (codes == code).any()]
     if len(missing) == 2:
-        return _between_gaps(image, codes, sharp=sharp)
+        return _between_gaps(dark, light, sharp=sharp)
     for colour, end in missing:
         raise TaskError(
             f"the picture has no {colour} spot for the {end}; paint one square {colour}"
         )
-    dark = _crop(codes)
     on_light_paper = dark.shape != codes.shape and _closed(dark) >= _CLOSED and _has_frame(dark)
-    if not on_light_paper:
-        light = _crop(pixel_codes(image, light_walls=True))
+    if not on_light_paper and _has_frame(light, thin=True):
         # Light paths may go around a maze too; read as walls, they leave no way.
-        if _has_frame(light, thin=True):
-            with contextlib.suppress(TaskError):
-                cells, note = _between_spots(light, sharp=sharp)
-                if path_lengths(cells[None], distances(cells[None]))[0] > 0:
-                    return cells, (f"{note}; light walls",)
+        with contextlib.suppress(TaskError):
+            cells, note = _between_spots(light, sharp=sharp)
+            if path_lengths(cells[None], distances(cells[None]))[0] > 0:
+                return cells, (f"{note}; light walls",)
     cells, note = _between_spots(dark, sharp=sharp)
     return cells, (note,)
 
 
 def _between_spots(codes: Pixels, *, sharp: bool) -> tuple[Pixels, str]:
     """(h, w) codes of the cells with the ends at the spots, and a note."""
-    grid, cells, spots = _cells(_without_walls_around(codes), sharp=sharp)
-    positions = {code: _spot(code, share) for code, share in spots.items()}
-    if positions[START] == positions[END]:
+    grid, cells, spots = _find_cells(_without(WALL, codes), sharp=sharp)
+    start, end = (_spot(code, share) for code, share in spots.items())
+    if start == end:
         raise TaskError("the green and the red spot lie in one square; move them apart")
-    for code, position in positions.items():
-        cells[position] = code
-    cells = _without_walls_around(cells)
+    cells[start], cells[end] = START, END
+    cells = _without(WALL, cells)
     return cells, where_ends_are(cells, f" of {grid.words}")
 
 
-def _between_gaps(image: Image, codes: Pixels, *, sharp: bool) -> tuple[Pixels, tuple[str, ...]]:
+def _between_gaps(dark: Pixels, light: Pixels, *, sharp: bool) -> tuple[Pixels, tuple[str, ...]]:
     """(h, w) codes of the cells and the wall around them, the ends in its gaps, and a note."""
-    light = pixel_codes(image, light_walls=True)
-    readings = [(_crop(codes), ""), (_crop(light), "; light walls")]
+    readings = [(dark, ""), (light, "; light walls")]
     if _OPENINGS <= _closed(light) < _WHOLE:  # on paper, no side of the picture would have gaps
         readings.reverse()
     most = 0
-    for part, note in readings:
-        around = [_wall_width(side) for side in _sides(part)]
-        wall = _run_length(part == WALL)
-        lines = [side[width // 2] for side, width in zip(_sides(part), around, strict=True)]
+    for codes, note in readings:
+        widths = [_wall_width(side) for side in _sides(codes)]
+        wall = _run_length(codes == WALL)
+        lines = [side[width // 2] for side, width in zip(_sides(codes), widths, strict=True)]
         gaps = [_gaps(line == WALL, wall) for line in lines]
         count = sum(map(len, gaps))
         most = max(most, count)
-        top, bottom, left, right = around
-        inside = part[top : len(part) - bottom, left : part.shape[1] - right]
+        inside = _inside(codes, widths)
         if count != 2 or not inside.size:
             continue
-        width = min(stop - first for side in gaps for first, stop in side)
-        grid, cells, _ = _cells(inside, sharp=sharp, path=_GAP * width)
+        gap = min(stop - first for side in gaps for first, stop in side)
+        grid, cells, _ = _find_cells(inside, sharp=sharp, path=_GAP * gap)
         cells = np.pad(cells, 1)
         is_end = np.zeros(cells.shape, dtype=np.bool_)
-        edges = [grid.columns + left] * 2 + [grid.rows + top] * 2
+        edges = [grid.columns + widths[2]] * 2 + [grid.rows + widths[0]] * 2
         for side, at, openings in zip(_sides(is_end), edges, gaps, strict=True):
             middles = [(first + stop) / 2 for first, stop in openings]
             side[0, np.searchsorted(at, middles).clip(1, len(at) - 1)] = True
@@ -184,6 +180,22 @@ def _sides(grid: Any) -> tuple[Any, Any, Any, Any]:
     return grid, grid[::-1], grid.T, grid.T[::-1]
 
 
+def _inside(codes: Pixels, margins: list[int]) -> Pixels:
+    """Without so many lines at the top, the bottom, the left and the right."""
+    top, bottom, left, right = margins
+    return codes[top : codes.shape[0] - bottom, left : codes.shape[1] - right]
+
+
+def _margins(code: int, codes: Pixels) -> list[int]:
+    """How many lines of nothing but this code there are at the top, bottom, left and right."""
+    return [int((side != code).any(axis=1).argmax()) for side in _sides(codes)]
+
+
+def _without(code: int, codes: Pixels) -> Pixels:
+    """The part that is left when margins of this code are cropped."""
+    return _inside(codes, _margins(code, codes))
+
+
 def _wall_width(codes: Pixels) -> int:
     """How many of the first lines are the wall around; most other walls do not begin at it."""
     widths = (codes != WALL).argmax(axis=0)
@@ -201,27 +213,13 @@ def _gaps(is_wall: NDArray[np.bool_], wall: float) -> list[tuple[int, int]]:
     return [(first, stop) for first, stop in gaps if stop - first > _GAP * wall]
 
 
-def _cells(
-    codes: Pixels, *, sharp: bool, path: float = 0
-) -> tuple[_Grid, Pixels, dict[int, Values]]:
-    """The grid, its (h, w) cells, WALL or FREE, and their shares of green and red."""
-    grid, dark, spots = _find_grid(codes, sharp=sharp, path=path)
-    is_wall = dark > 0.5
-    # Where thin walls cross, a wall that ends there makes the crossing wall, however round.
-    is_wall |= np.outer(*grid.thin) & neighbours(is_wall).any(axis=0)
-    return grid, np.where(is_wall, WALL, FREE).astype(np.uint8), spots
-
-
 def _has_frame(codes: Pixels, *, thin: bool = False) -> bool:
     """Whether wall goes all around without a gap; ``thin``, and no thicker than other walls."""
     wall = _run_length(codes == WALL)
     sides = [side[: max(1, round(wall))] for side in _sides(codes)]
     if any((lines != FREE).mean(axis=1).max() < _WHOLE for lines in sides):
         return False
-    inside = _bounds(codes != WALL)
-    margins = [edge for (first, stop), side in zip(inside, codes.shape, strict=True)
-               for edge in (first, side - stop)]  # fmt: skip
-    return not thin or max(margins) <= _FRAME * wall
+    return not thin or max(_margins(WALL, codes)) <= _FRAME * wall
 
 
 def _open(content: bytes) -> Image:
@@ -245,8 +243,8 @@ def _open(content: bytes) -> Image:
     )
 
 
-def pixel_codes(image: Image, *, light_walls: bool = False) -> Pixels:
-    """(H, W) WALL, FREE, START or END for each pixel."""
+def pixel_codes(image: Image) -> tuple[Pixels, NDArray[np.bool_]]:
+    """(H, W) WALL, FREE, START or END for each pixel, and whether it is painted in a colour."""
     # Bytes: a hue of 0 is red, 85 green, 170 blue, 255 nearly red again.
     hue, saturation, value = (np.asarray(band) for band in image.convert("HSV").split())
     vivid = (saturation > 114) & (value > 95)
@@ -257,16 +255,15 @@ def pixel_codes(image: Image, *, light_walls: bool = False) -> Pixels:
     plain = codes == 255
     light = _even_out(np.asarray(image.convert("L")), plain)
     threshold = _otsu(_histogram(light, plain))
-    codes[plain] = np.where((light[plain] > threshold) != light_walls, FREE, WALL)
-    return codes
+    codes[plain] = np.where(light[plain] > threshold, FREE, WALL)
+    return codes, ~plain
 
 
 def _histogram(light: Pixels, plain: NDArray[np.bool_]) -> NDArray[np.int64]:
     """(256,): how many pixels of the mask have each lightness."""
-    # By rows: for its input, bincount makes a copy of eight bytes per pixel.
-    counts = [np.bincount(row[mask], minlength=256) for row, mask in zip(light, plain, strict=True)]
-    total: NDArray[np.int64] = np.sum(counts, axis=0)
-    return total
+    from PIL import Image
+
+    return np.array(Image.fromarray(light).histogram(Image.fromarray(plain)))
 
 
 def _otsu(counts: NDArray[np.int64]) -> int:
@@ -341,7 +338,7 @@ def _crop(codes: Pixels) -> Pixels:
     ink = codes != FREE
     if any(side[0].any() for side in _sides(ink)):
         return codes
-    return _bounding_box(codes, ink)
+    return _without(FREE, codes)
 
 
 def _closed(codes: Pixels) -> float:
@@ -349,29 +346,13 @@ def _closed(codes: Pixels) -> float:
     return min(float((side[0] == WALL).mean()) for side in _sides(codes))
 
 
-def _without_walls_around(codes: Pixels) -> Pixels:
-    return _bounding_box(codes, codes != WALL)
-
-
-def _bounding_box(codes: Pixels, mask: NDArray[np.bool_]) -> Pixels:
-    """The smallest part of ``codes`` that contains all of the mask."""
-    (top, bottom), (left, right) = _bounds(mask)
-    return codes[top:bottom, left:right]
-
-
-def _bounds(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """The first row of the mask and the one after its last, and its columns likewise."""
-    lines = [np.flatnonzero(mask.any(axis=axis)) for axis in (1, 0)]
-    return [(int(line[0]), int(line[-1]) + 1) for line in lines]
-
-
-def _find_grid(
-    codes: Pixels, *, sharp: bool, path: float
-) -> tuple[_Grid, Values, dict[int, Values]]:
+def _find_cells(
+    codes: Pixels, *, sharp: bool, path: float = 0
+) -> tuple[_Grid, Pixels, dict[int, Values]]:
     """The coarsest grid whose cells are each of one colour; a photo of something else has none.
 
-    Its paths are at least ``path`` pixels wide. Also returns the shares (h, w) of every cell that
-    are dark, and those that are green and red.
+    Its paths are at least ``path`` pixels wide. Also returns its (h, w) cells, WALL or FREE, and
+    the shares of them that are green and red.
     """
     walls = codes == WALL
     sums = _sums(walls)
@@ -403,7 +384,11 @@ def _find_grid(
             f"{too_fine}crop it to the maze, draw it straight, or write the maze as text with # "
             "and spaces"
         )
-    return best
+    grid, dark, spots = best
+    is_wall = dark > 0.5
+    # Where thin walls cross, a wall that ends there makes the crossing wall, however round.
+    is_wall |= np.outer(*grid.thin) & neighbours(is_wall).any(axis=0)
+    return grid, np.where(is_wall, WALL, FREE).astype(np.uint8), spots
 
 
 def _sums(mask: NDArray[np.bool_]) -> NDArray[np.int32]:

@@ -13,6 +13,7 @@ user gives may have loops and so several paths; its target is a shortest one.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,9 +63,7 @@ from iterant.tasks.protocol import (
     SizedTask,
     TaskSpec,
     check_prediction,
-    every_position_right,
     kinds_by_range,
-    task_text,
 )
 
 _SHORTENED = 2
@@ -112,9 +111,6 @@ class Mazes(SizedTask):
             means = "a whole number of at least 2: squares per side"
             self.spec = replace(self.spec, size_means=means)
 
-    def __repr__(self) -> str:
-        return task_text("Mazes", self.spec, data=self.data, problems=self.problems)
-
     def with_problems(self, problems: str) -> Mazes:
         """The task with other mazes, ``start=any``; those of files stay as they are."""
         return self if self.data is not None else Mazes(problems=problems)
@@ -139,7 +135,7 @@ class Mazes(SizedTask):
         """
         return _solved_maze(from_text(problem))
 
-    def split(self, material: Material) -> list[Material]:
+    def split(self, material: Material) -> Iterable[Material]:
         """Mazes in text are separated by empty lines; a picture is one maze."""
         material.only(TEXT, PICTURE, reader="mazes")
         return split_text(material) if material.kind == TEXT else [material]
@@ -207,7 +203,7 @@ class Mazes(SizedTask):
 
         Where a maze has loops, the target is one of several shortest paths.
         """
-        right = every_position_right(prediction, batch).cpu()
+        right = self.solved(prediction, batch).cpu()
         valid = self.near_misses(prediction, batch).valid
         # All shortest paths have the same number of pixels.
         marked, wanted = ((grid == 1).flatten(1).sum(dim=1) for grid in (prediction, batch.targets))

@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
 from iterant.errors import TaskError
-from iterant.tasks.inputs import MOST_PROBLEMS, Material
+from iterant.tasks.inputs import Material
 from iterant.tasks.mazes.grid import (
     END,
     FREE,
@@ -52,17 +54,13 @@ _EXAMPLE = r"try 'S.#\n#.E'"
 _DOTS = "; write free squares as dots to see them"
 
 
-def split_text(material: Material) -> list[Material]:
+def split_text(material: Material) -> Iterator[Material]:
     """One part per maze; empty lines separate them."""
-    parts: list[Material] = []
     line = 1
     for block in material.text.split("\n\n"):
         if maze := block.lstrip("\n"):
-            parts.append(material.part(maze, f"line {line + len(block) - len(maze)}"))
+            yield material.part(maze, f"line {line + len(block) - len(maze)}")
         line += block.count("\n") + 2
-        if len(parts) > MOST_PROBLEMS:  # `gather` refuses them; do not keep millions
-            break
-    return parts if len(parts) > 1 else [material]
 
 
 def from_text(text: str) -> Cells:
@@ -222,10 +220,6 @@ def _border_gaps(cells: Cells) -> list[tuple[int, int]]:
     if not 0 < sum(is_open) <= len(around) // 2:
         return []
     first = is_open.index(False)  # so that no gap goes over the end of the list
-    gaps: list[list[tuple[int, int]]] = [[]]
-    for index in range(first, first + len(around)):
-        if is_open[index % len(around)]:
-            gaps[-1].append(around[index % len(around)])
-        elif gaps[-1]:
-            gaps.append([])
-    return sorted(gap[len(gap) // 2] for gap in gaps if gap)
+    runs = groupby(around[first:] + around[:first], key=lambda position: cells[position] != WALL)
+    gaps = [list(run) for is_gap, run in runs if is_gap]
+    return sorted(gap[len(gap) // 2] for gap in gaps)

@@ -1,4 +1,4 @@
-"""Mazes as grids: text, the benchmark's images and shortest paths."""
+"""Mazes as grids: the benchmark's images and shortest paths."""
 
 from __future__ import annotations
 
@@ -25,34 +25,9 @@ from iterant.tasks.mazes.grid import (
     path_lengths,
     to_image,
 )
-from iterant.tasks.mazes.text import from_text
 
 Grid = NDArray[np.uint8]
 SHAPES = st.tuples(st.integers(1, 3), st.integers(1, 7), st.integers(1, 7))
-
-
-@pytest.mark.parametrize("text", ["S E", "s.e", "\nS.G\n", "#####\r\n#S.E#\r\n#####\r\n"])
-def test_spaces_small_letters_and_line_ends(text: str) -> None:
-    assert from_text(text).tolist() == [[START, FREE, END]]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "line 1 has 0"),
-        ("S..\n#E", "line 1 has 3 characters, line 2 has 2"),
-        ("S.\n\n.E", "line 2 has 0"),
-        (".E", "one start .S., got 0"),
-        ("S.S\n..E", "one start .S., got 2"),
-        ("SE.\n..G", "one end .E or G., got 2"),
-        ("S.\n?E", "'\\?' in line 2"),
-        ("S\u00e9E", "'\u00c9' in line 1"),
-    ],
-)
-def test_wrong_drawings_are_refused(text: str, message: str) -> None:
-    with pytest.raises(TaskError, match=message) as caught:
-        from_text(text)
-    assert "\n" not in str(caught.value)
 
 
 @given(arrays(np.uint8, SHAPES, elements=st.integers(0, 3)))

@@ -109,6 +109,11 @@ def test_a_drawing_with_gaps(way: str, size: int, seed: int, first: int, step: i
     assert "the gaps in the wall around" in notes[0]
 
 
+@pytest.mark.parametrize("text", ["S E", "s.e", "\nS.G\n", "#####\r\n#S.E#\r\n#####\r\n"])
+def test_spaces_small_letters_and_line_ends(text: str) -> None:
+    assert from_text(text).tolist() == [[START, FREE, END]]
+
+
 def test_corners_need_not_be_drawn() -> None:
     drawing = "\n".join(
         ["-------------", "| S |       |", "|   |   -----", "|         E |", "-------------"]
@@ -124,6 +129,14 @@ def test_corners_need_not_be_drawn() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("", "line 1 has 0"),
+        ("S..\n#E", "line 1 has 3 characters, line 2 has 2"),
+        ("S.\n\n.E", "line 2 has 0"),
+        (".E", "one start .S., got 0"),
+        ("S.S\n..E", "one start .S., got 2"),
+        ("SE.\n..G", "one end .E or G., got 2"),
+        ("S.\n?E", "'\\?' in line 2"),
+        ("S\u00e9E", "'\u00c9' in line 1"),
         ("#####\n#...#\n#####", "got neither letter, and no gaps"),
         ("#.###\n#...#\n#####", r"and 1 gap \(row 1, column 2\)"),
         ("#.###\n....#\n###.#", r"and 3 gaps \(row 1, column 2; row 2, column 1; row 3"),
