@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from statistics import correlation
 from typing import Any
 
+from iterant.experiments.catalogue import INTERVENTIONS, PEAKS
 from iterant.experiments.measures import Changes, Peaks, Recovered, RecoveryByIndex, Solved
 from iterant.experiments.models import MODELS
-from iterant.experiments.paper_numbers import INTERVENTIONS, PEAKS
 from iterant.experiments.records import Record, Records
 from iterant.experiments.statistics import (
     LEAST_SEEDS,
@@ -153,7 +153,7 @@ def share_solved(size: str, iterations: int) -> Quantity:
     """Large problems solved after some iterations, from tests without a curve."""
     large = Solved(size)
     return Quantity(
-        lambda records, model: large.after(iterations, large.select(records, model)),
+        lambda records, model: large.after(iterations, records.of(model)),
         lambda value: f"{value.percent} after {iterations:,} iterations",
     )
 
@@ -249,7 +249,7 @@ def any_solved(model: str, size: str) -> Check:
     def check(records: Records) -> ClaimVerdict:
         results = [
             (count, one.problems, steps)
-            for one in Solved(size).counts(Solved(size).select(records, model))
+            for one in Solved(size).counts(records.of(model))
             for steps, count in one.solved.items()
         ]
         if not results:

@@ -13,15 +13,16 @@ from made_up import figures, keep, keep_count
 
 from iterant.errors import RunError
 from iterant.experiments.measures import Accuracy, Changes, Peaks, Recovered, RecoveryByIndex
-from iterant.experiments.past_the_paper import PAST
 from iterant.experiments.records import (
+    ANY,
+    LABELS,
     Record,
     Records,
     check_figures,
     keep_record,
     read_records,
 )
-from iterant.experiments.shifts import ANY, LABELS
+from iterant.experiments.shifts import PAST
 
 STUDIES = {
     "noise": {"samples": 10, "right": [0, 10], "mean iterations": 3.5},
