@@ -132,7 +132,9 @@ def _read(folders: list[Path], *, or_shipped: bool) -> Records:
     for record in records.all:
         # Chess networks that were trained for a time have no table.
         smaller = record.is_run and record.reduced and record.reduced.keys() != {"seconds"}
-        if record.model not in MODELS and not record.is_of_shifts:
+        # Networks that are tested on other mazes may have any name.
+        on_other_mazes = any(test.any_path for test in record.counts)
+        if record.model not in MODELS and not on_other_mazes:
             echo(f"{record.file} is of an unknown model, {record.model!r}; it is not used")
         elif smaller:
             echo(f"{record.file} is of a smaller run and is not used")

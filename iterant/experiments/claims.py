@@ -236,10 +236,9 @@ def every_seed(models: tuple[str, ...], has: Callable[[Record], bool | None], wh
         )
         if min(map(len, by_model.values())) < LEAST_SEEDS:
             return ClaimVerdict(TOO_FEW, ours)
-        values = [value for seeds in by_model.values() for value in seeds]
-        return ClaimVerdict(
-            REPRODUCED if all(values) else NOT_SEEN if any(values) else CONTRARY, ours
-        )
+        if all(map(all, by_model.values())):
+            return ClaimVerdict(REPRODUCED, ours)
+        return ClaimVerdict(NOT_SEEN if any(map(any, by_model.values())) else CONTRARY, ours)
 
     return check
 

@@ -111,9 +111,10 @@ class Record:
                             precision, test)  # fmt: skip
 
     @property
-    def studies(self) -> dict[str, Any]:
+    def studies(self) -> Mapping[str, Any]:
         """Results of studies, by name."""
-        return dict(self.figures["studies"])
+        studies: Mapping[str, Any] = self.figures["studies"]
+        return studies
 
     @property
     def precision(self) -> str:
@@ -124,11 +125,6 @@ class Record:
     def is_run(self) -> bool:
         """Whether it is a training run with its tests, not only a later test."""
         return "training" in self.figures
-
-    @property
-    def is_of_shifts(self) -> bool:
-        """Whether it has tests on mazes unlike the paper's; its model may be any network."""
-        return any(ANY in test for test in self.figures["tests"].values())
 
     @property
     def failed(self) -> bool:

@@ -183,7 +183,9 @@ def state_of(experiment: Experiment, records: Records) -> tuple[int, int]:
 
 def _row(row: Row, records: Sequence[Record], several: bool) -> TableRow:
     cell = row.measure.of(records)
-    measured = [one for one in records if _is_measured(row, one)]
+    # Some studies are made on the first seeds only; a run that diverged solves nothing.
+    is_peak = isinstance(row.measure, PeakMeasure)
+    measured = [one for one in records if row.measure.of([one]).seeds or (is_peak and one.failed)]
     runs = [one for one in measured if one.is_run]
     converged = [one for one in runs if one.converged]
     text = cell.text
@@ -218,13 +220,6 @@ def precisions(names: Iterable[str]) -> str:
     if len(counter) < 2:
         return "".join(counter)
     return ", ".join(f"{name} ({count})" for name, count in sorted(counter.items()))
-
-
-def _is_measured(row: Row, record: Record) -> bool:
-    """Whether a run contributes to the number: some studies are made on the first seeds only."""
-    if record.failed:
-        return isinstance(row.measure, PeakMeasure)
-    return row.measure.of([record]).seeds > 0
 
 
 # The paper's network after as many iterations as the paper needed. README.md repeats this table,

@@ -54,8 +54,6 @@ LOOPS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99)
 STARTS = {"dead-end": "start at a dead end", "any": "start anywhere"}
 LONGER = 4
 """Answers are compared with those after this many times the iterations."""
-HARD, UNIQUE = "maze-hard", "start=any,path=100-140"
-"""The kinds of Maze-Hard (size 30, read from its files) and of Maze-Unique (size 29)."""
 
 _SEED = 7
 """The seed of the mazes; training problems have another."""
@@ -114,7 +112,8 @@ LARGE = tuple(MazeTest(201, f"start={start},p=0.1", 25) for start in STARTS)
 
 def maze_hard(data: PathLike, count: int = 1000) -> tuple[MazeTest, ...]:
     """Mazes of Maze-Hard, from a folder of its files, and of Maze-Unique's kind."""
-    return MazeTest(30, HARD, count, data=str(data)), MazeTest(29, UNIQUE, count)
+    hard = MazeTest(30, "maze-hard", count, data=str(data))
+    return hard, MazeTest(29, "start=any,path=100-140", count)
 
 
 @torch.no_grad()
@@ -281,7 +280,7 @@ class Published:
 _KNUTSON = "arXiv 2410.03020"
 _EQR_CODE = "github.com/locuslab/EqR, supplements/maze_unique"
 _PEAK = "best checkpoint of a selected run, after more tuning than in the papers"
-_HARD, _UNIQUE = f"30 {HARD}", f"29 {UNIQUE}"
+_HARD, _UNIQUE = (test.name for test in maze_hard(""))
 
 PUBLISHED: tuple[Published, ...] = (
     Published("DT-Net (DT-Recall)", "dead end, no loops", any_path=100.0, source=_KNUTSON,
@@ -392,8 +391,7 @@ def _percent(tests: Sequence[Count], share: Callable[[Count], float]) -> str:
 
 def _floor(tests: Sequence[Count], share: Callable[[Count], float] = any_path) -> str:
     """Mean over tests, rounded down: 100.00 % stands for all mazes only."""
-    mean = mean_of(list(map(share, tests)))
-    return "" if mean is None else f"{math.floor(100 * mean.mean + 1e-9) / 100:.2f} %"
+    return f"{math.floor(100 * fmean(map(share, tests)) + 1e-9) / 100:.2f} %" if tests else ""
 
 
 def _seeds(cells: Results) -> str:
