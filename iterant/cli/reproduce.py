@@ -64,8 +64,8 @@ def reproduce(
     from iterant import registry
     from iterant.experiments.figures import save_pictures
     from iterant.experiments.records import FOLDERS
-    from iterant.experiments.report import ALL
-    from iterant.experiments.shifts import PAST, MazeExperiment
+    from iterant.experiments.report import ALL_EXPERIMENTS
+    from iterant.experiments.shifts import MAZE_EXPERIMENTS, MazeExperiment
     from iterant.io.files import check_writable_file
 
     training = train or budget is not None
@@ -90,11 +90,11 @@ def reproduce(
         else:
             _make_all(records, results, write)
         return
-    if networks and name not in PAST:
-        raise UsageError(f"--networks goes with {' or '.join(PAST)}")
-    if name not in ALL:
-        raise UnknownName(registry.unknown_name("table or figure", name, tuple(ALL)))
-    chosen = ALL[name]
+    if networks and name not in MAZE_EXPERIMENTS:
+        raise UsageError(f"--networks goes with {' or '.join(MAZE_EXPERIMENTS)}")
+    if name not in ALL_EXPERIMENTS:
+        raise UnknownName(registry.unknown_name("table or figure", name, tuple(ALL_EXPERIMENTS)))
+    chosen = ALL_EXPERIMENTS[name]
     if isinstance(chosen, MazeExperiment):
         if networks:
             _test_networks(name, networks, results / FOLDERS[-1], budget, device, data)
@@ -144,7 +144,7 @@ def _read(folders: list[Path], *, or_shipped: bool) -> Records:
 def _make_all(records: Records, results: Path, write: Path | None) -> None:
     """Print all tables or write them to a file; draw all figures."""
     from iterant.experiments.figures import save_pictures
-    from iterant.experiments.report import ALL, results_page
+    from iterant.experiments.report import ALL_EXPERIMENTS, results_page
     from iterant.io import write_atomic
 
     figures = results / "figures"
@@ -152,9 +152,11 @@ def _make_all(records: Records, results: Path, write: Path | None) -> None:
         write_atomic(write, results_page(results, records).encode("utf-8"))
         echo(f"written to {write}")
     else:
-        for one in ALL.values():
+        for one in ALL_EXPERIMENTS.values():
             _show(one, records)
-    pictures = [path for one in ALL.values() for path in save_pictures(one, records, figures)]
+    pictures = [
+        path for one in ALL_EXPERIMENTS.values() for path in save_pictures(one, records, figures)
+    ]
     echo(f"{len(pictures)} pictures in {figures}")
 
 
@@ -228,12 +230,12 @@ def _show(experiment: Experiment | MazeExperiment, records: Records) -> None:
 
 def _show_list(records: Records, *, complete: bool) -> None:
     """Print what there is, and how many of its runs are there; ``complete``: all about it."""
-    from iterant.experiments.report import ALL, progress
+    from iterant.experiments.report import ALL_EXPERIMENTS, progress
     from iterant.experiments.reproduce import estimate, missing
     from iterant.experiments.shifts import MazeExperiment
 
     rows = []
-    for one in ALL.values():
+    for one in ALL_EXPERIMENTS.values():
         row = [one.name, one.title, progress(one, records)]
         if complete:
             runs = [] if isinstance(one, MazeExperiment) else missing(one, records)

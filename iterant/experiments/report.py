@@ -17,12 +17,12 @@ from iterant.experiments.figures import pictures
 from iterant.experiments.measures import PeakMeasure, Peaks, Solved
 from iterant.experiments.models import MODELS, OURS
 from iterant.experiments.records import Record, Records, read_results
-from iterant.experiments.shifts import PAST, MazeExperiment, TableRow
+from iterant.experiments.shifts import MAZE_EXPERIMENTS, MazeExperiment, TableRow
 from iterant.experiments.statistics import LEAST_SEEDS, VISIBLE, mean_of, verdict
 from iterant.formatting import markdown
 from iterant.io.files import PathLike
 
-ALL: dict[str, Experiment | MazeExperiment] = {**EXPERIMENTS, **PAST}
+ALL_EXPERIMENTS: dict[str, Experiment | MazeExperiment] = {**EXPERIMENTS, **MAZE_EXPERIMENTS}
 """All tables and figures by name: the paper's, then those of other mazes."""
 
 _PAGE = Path(__file__).with_name("results.md")
@@ -43,7 +43,7 @@ def results_page(results: PathLike, records: Records | None = None) -> str:
         headline=headline(records),
         contents=_contents(records, Path(results)),
         experiments="\n\n".join(_experiment(one, records) for one in EXPERIMENTS.values()),
-        past="\n\n".join(_past(one, records) for one in PAST.values()),
+        past="\n\n".join(_maze_section(one, records) for one in MAZE_EXPERIMENTS.values()),
         missing=_missing(records),
         margin=MARGIN,
         reached=100 * REACHED,
@@ -98,7 +98,7 @@ def _experiment(experiment: Experiment, records: Records) -> str:
     return "\n\n".join(filter(None, [*blocks, _numbers(experiment, records)]))
 
 
-def _past(experiment: MazeExperiment, records: Records) -> str:
+def _maze_section(experiment: MazeExperiment, records: Records) -> str:
     """The section of networks on other mazes."""
     blocks = [f"### {experiment.title}", f"`iterant reproduce {experiment.name}`", experiment.note]
     blocks += [_picture(name, name) for name in pictures(experiment, records)]

@@ -22,7 +22,7 @@ from iterant.experiments.records import (
     keep_record,
     read_records,
 )
-from iterant.experiments.shifts import PAST
+from iterant.experiments.shifts import MAZE_EXPERIMENTS
 
 STUDIES = {
     "noise": {"samples": 10, "right": [0, 10], "mean iterations": 3.5},
@@ -95,7 +95,7 @@ def test_every_measure_accepts_a_valid_record(path: tuple[Any, ...], value: Any)
     if is_valid(figures):
         record = Record(figures["model"], figures["seed"], True, {}, figures, Path(__file__))
         assert len(list(record.counts)) <= 2
-        for past in PAST.values():
+        for past in MAZE_EXPERIMENTS.values():
             assert past.tables(Records((record,)))
         assert record.older in (True, False)
         for measure in MEASURES:

@@ -13,7 +13,7 @@ from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.figures import pictures
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import read_records, read_results
-from iterant.experiments.report import ALL, results_page, rows_of, state_of
+from iterant.experiments.report import ALL_EXPERIMENTS, results_page, rows_of, state_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECALL = "mazes-recall-a0.01"
@@ -133,7 +133,9 @@ def test_pictures_show_the_current_records() -> None:
     results = REPOSITORY / "results"
     records = read_results(results).whole
     drawn = {
-        name: content for one in ALL.values() for name, content in pictures(one, records).items()
+        name: content
+        for one in ALL_EXPERIMENTS.values()
+        for name, content in pictures(one, records).items()
     }
     assert {path.stem for path in (results / "figures").iterdir()} == drawn.keys()
     for name, content in drawn.items():
