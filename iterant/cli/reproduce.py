@@ -154,10 +154,8 @@ def _make_all(records: Records, results: Path, write: Path | None) -> None:
     else:
         for one in ALL_EXPERIMENTS.values():
             _show(one, records)
-    pictures = [
-        path for one in ALL_EXPERIMENTS.values() for path in save_pictures(one, records, figures)
-    ]
-    echo(f"{len(pictures)} pictures in {figures}")
+    count = sum(len(save_pictures(one, records, figures)) for one in ALL_EXPERIMENTS.values())
+    echo(f"{count} pictures in {figures}")
 
 
 def _train_missing(

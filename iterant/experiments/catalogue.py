@@ -113,16 +113,20 @@ def paper_cell(measure: Measure, model: str) -> Cell:
     '97.12 ± 1.88 % at 237'
     """
     value = None
-    if isinstance(measure, Recovered):
-        if measure.key not in INTERVENTIONS.get(model, {}):
-            return Cell()
-        steps, height = INTERVENTIONS[model][measure.key]
-        return Cell(Value(height), f"{'–' if steps is None else f'{steps:.2f}'} ({height:g} %)")
-    if isinstance(measure, Accuracy):
-        value = IN_DISTRIBUTION.get(model, {}).get(measure.key)
-    # One number a model: of plain DT that of the most confident iteration.
-    elif isinstance(measure, Solved) or measure == Peaks(measure.key, MODELS[model].confident):
-        value = PEAKS.get(measure.key, {}).get(model)
+    match measure:
+        case Recovered(study):
+            if study not in INTERVENTIONS.get(model, {}):
+                return Cell()
+            steps, height = INTERVENTIONS[model][study]
+            first = "–" if steps is None else f"{steps:.2f}"
+            return Cell(Value(height), f"{first} ({height:g} %)")
+        case Accuracy(which):
+            value = IN_DISTRIBUTION.get(model, {}).get(which)
+        case Solved(size):
+            value = PEAKS.get(size, {}).get(model)
+        case Peaks(size, confident) if confident == MODELS[model].confident:
+            # Of plain DT the paper's number is that of the most confident iteration.
+            value = PEAKS.get(size, {}).get(model)
     return Cell() if value is None else Cell(value, value.text)
 
 
