@@ -10,17 +10,17 @@ from cyclopts import Parameter
 from iterant import bounds
 from iterant.cli.options import FLAG, SEVERAL, DataPath, DeviceName, Duration
 from iterant.cli.output import console, echo, output_may_fail, print_table
-from iterant.errors import UsageError
+from iterant.errors import UnknownName, UsageError
 from iterant.formatting import counted, duration
 
 if TYPE_CHECKING:
     from iterant.experiments.catalogue import Experiment
-    from iterant.experiments.past_the_paper import MazeExperiment
     from iterant.experiments.records import Records
+    from iterant.experiments.shifts import MazeExperiment
 
 _WIDE = 160
-"""Columns of the terminal that a whole table needs; narrower ones get these:"""
-_FEW = ("model", "measured", "all seeds", "seeds", "the paper", "beside the paper")
+"""Columns of the terminal that a whole table needs; narrower ones do without these:"""
+_LEFT_OUT = ("95 %", "converged")
 
 
 def reproduce(
@@ -61,10 +61,11 @@ def reproduce(
         results: folder of records and pictures [default: results, or to look only, where that has
             none, the records that ship with iterant]
     """
-    from iterant.experiments.catalogue import experiment
-    from iterant.experiments.figures import save_figure
-    from iterant.experiments.past_the_paper import PAST
+    from iterant import registry
+    from iterant.experiments.figures import save_pictures
     from iterant.experiments.records import FOLDERS
+    from iterant.experiments.report import ALL_EXPERIMENTS
+    from iterant.experiments.shifts import MAZE_EXPERIMENTS, MazeExperiment
     from iterant.io.files import check_writable_file
 
     training = train or budget is not None
@@ -89,30 +90,27 @@ def reproduce(
         else:
             _make_all(records, results, write)
         return
-    if networks and name not in PAST:
-        raise UsageError(f"--networks goes with {' or '.join(PAST)}")
-    if name in PAST:
+    if networks and name not in MAZE_EXPERIMENTS:
+        raise UsageError(f"--networks goes with {' or '.join(MAZE_EXPERIMENTS)}")
+    if name not in ALL_EXPERIMENTS:
+        raise UnknownName(registry.unknown_name("table or figure", name, tuple(ALL_EXPERIMENTS)))
+    chosen = ALL_EXPERIMENTS[name]
+    if isinstance(chosen, MazeExperiment):
         if networks:
             _test_networks(name, networks, results / FOLDERS[-1], budget, device, data)
         elif training:
             raise UsageError(f"{name} trains nothing: give the --networks to test")
-        records = _read(folders, or_shipped=looks_only and not networks).whole
-        _show_past(PAST[name], records)
-        for path in PAST[name].save(records, results / "figures"):
-            echo(f"drawn in {path}")
-        return
-    chosen = experiment(name, also=tuple(PAST))
-    if training and not chosen.models:
-        raise UsageError(
-            f"{name} tests networks of table-maze-peaks: train these, then test them with "
-            "scripts/measure-network, as docs/how-to/reproduce.md shows"
-        )
-    if training:
+    elif training:
+        if not chosen.models:
+            raise UsageError(
+                f"{name} tests networks of table-maze-peaks: train these, then test them with "
+                "scripts/measure-network, as docs/how-to/reproduce.md shows"
+            )
         with output_may_fail():
             _train_missing(chosen, folders, seeds, budget, device, data)
-    records = _read(folders, or_shipped=looks_only).whole
-    _show_experiment(chosen, records)
-    for path in save_figure(chosen, records, results / "figures"):
+    records = _read(folders, or_shipped=looks_only and not networks).whole
+    _show(chosen, records)
+    for path in save_pictures(chosen, records, results / "figures"):
         echo(f"drawn in {path}")
 
 
@@ -134,7 +132,9 @@ def _read(folders: list[Path], *, or_shipped: bool) -> Records:
     for record in records.all:
         # Chess networks that were trained for a time have no table.
         smaller = record.is_run and record.reduced and record.reduced.keys() != {"seconds"}
-        if record.model not in MODELS and not record.is_of_shifts:
+        # Networks that are tested on other mazes may have any name.
+        on_other_mazes = any(test.any_path for test in record.counts)
+        if record.model not in MODELS and not on_other_mazes:
             echo(f"{record.file} is of an unknown model, {record.model!r}; it is not used")
         elif smaller:
             echo(f"{record.file} is of a smaller run and is not used")
@@ -143,10 +143,8 @@ def _read(folders: list[Path], *, or_shipped: bool) -> Records:
 
 def _make_all(records: Records, results: Path, write: Path | None) -> None:
     """Print all tables or write them to a file; draw all figures."""
-    from iterant.experiments.catalogue import EXPERIMENTS
-    from iterant.experiments.figures import save_figure
-    from iterant.experiments.past_the_paper import PAST
-    from iterant.experiments.report import results_page
+    from iterant.experiments.figures import save_pictures
+    from iterant.experiments.report import ALL_EXPERIMENTS, results_page
     from iterant.io import write_atomic
 
     figures = results / "figures"
@@ -154,16 +152,10 @@ def _make_all(records: Records, results: Path, write: Path | None) -> None:
         write_atomic(write, results_page(results, records).encode("utf-8"))
         echo(f"written to {write}")
     else:
-        for experiment in EXPERIMENTS.values():
-            _show_experiment(experiment, records)
-        for past in PAST.values():
-            _show_past(past, records)
-    pictures = []
-    for experiment in EXPERIMENTS.values():
-        pictures += save_figure(experiment, records, figures)
-    for past in PAST.values():
-        pictures += past.save(records, figures)
-    echo(f"{len(pictures)} pictures in {figures}")
+        for one in ALL_EXPERIMENTS.values():
+            _show(one, records)
+    count = sum(len(save_pictures(one, records, figures)) for one in ALL_EXPERIMENTS.values())
+    echo(f"{count} pictures in {figures}")
 
 
 def _train_missing(
@@ -220,47 +212,33 @@ def _test_networks(
         echo(f"{counted(left, 'test')} not done; give the same command again")
 
 
-def _show_past(past: MazeExperiment, records: Records) -> None:
-    """Print the tables of networks on mazes unlike the paper's."""
-    console().print(past.title, style="bold")
-    for rows in past.tables(records):
-        names = [name for name in rows[0] if any(row[name] for row in rows)]
-        print_table(names, *([row[name] for name in names] for row in rows))
-    console().print(past.note)
-
-
-def _show_experiment(experiment: Experiment, records: Records) -> None:
-    """Print the table of one experiment, without empty columns; rich breaks what does not fit."""
-    from iterant.experiments.report import rows_of
+def _show(experiment: Experiment | MazeExperiment, records: Records) -> None:
+    """Print its tables, without empty columns; rich breaks what does not fit."""
+    from iterant.experiments.report import tables_of
 
     console().print(f"{experiment.title} ({experiment.place})", style="bold")
-    rows = rows_of(experiment, records)
-    names = [name for name in rows[0] if any(row[name] for row in rows)]
-    if console().width < _WIDE:
-        names = [name for name in names if name in _FEW]
-    print_table(names, *([row[name] for name in names] for row in rows))
+    left_out = _LEFT_OUT if console().width < _WIDE else ()
+    for rows in tables_of(experiment, records):
+        names = [name for name in rows[0] if any(row[name] for row in rows)]
+        names = [name for name in names if name not in left_out]
+        print_table(names, *([row[name] for name in names] for row in rows))
     if experiment.note:
         console().print(experiment.note)
 
 
 def _show_list(records: Records, *, complete: bool) -> None:
-    """Print every experiment and how many of its runs are there; ``complete``: all about it."""
-    from iterant.experiments.catalogue import EXPERIMENTS
-    from iterant.experiments.past_the_paper import PAST
-    from iterant.experiments.report import state_of
+    """Print what there is, and how many of its runs are there; ``complete``: all about it."""
+    from iterant.experiments.report import ALL_EXPERIMENTS, progress
     from iterant.experiments.reproduce import estimate, missing
+    from iterant.experiments.shifts import MazeExperiment
 
     rows = []
-    for experiment in EXPERIMENTS.values():
-        done, planned = state_of(experiment, records)
-        row = [experiment.name, experiment.title, f"{done} of {planned} runs"]
+    for one in ALL_EXPERIMENTS.values():
+        row = [one.name, one.title, progress(one, records)]
         if complete:
-            left = estimate(missing(experiment, records))
-            row += [experiment.place, f"the rest about {duration(left)} on an H200" if left else ""]
+            runs = [] if isinstance(one, MazeExperiment) else missing(one, records)
+            left = f"the rest about {duration(estimate(runs))} on an H200" if runs else ""
+            row += [one.place, left]
         rows.append(row)
-    rows += [
-        [past.name, past.title, past.state(records), *(["past the paper", ""] if complete else [])]
-        for past in PAST.values()
-    ]
     print_table(None, *rows)
     echo("iterant reproduce NAME shows one" + ("" if complete else "; --list --all says more"))

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from statistics import correlation
 from typing import Any
 
+from iterant.experiments.catalogue import INTERVENTIONS, PEAKS
 from iterant.experiments.measures import Changes, Peaks, Recovered, RecoveryByIndex, Solved
 from iterant.experiments.models import MODELS
-from iterant.experiments.paper_numbers import INTERVENTIONS, PEAKS
 from iterant.experiments.records import Record, Records
 from iterant.experiments.statistics import (
     LEAST_SEEDS,
@@ -85,22 +85,28 @@ class Claim:
 # Numbers of every seed of a model
 
 
-def _points(low: float, middle: float, high: float) -> str:
-    """A difference of two percentages with its interval, clipped to ±100."""
-    return f"{middle:+.2f} points ({max(low, -100.0):+.2f} to {min(high, 100.0):+.2f})"
-
-
 @dataclass(frozen=True)
 class Quantity:
     """A number per seed of a model, by default in per cent."""
 
     of: Callable[[Records, str], Value | None]
     """Its mean over all finished seeds; None: not measured"""
-    text: Callable[[Value], str] = lambda value: value.percent
-    difference: Callable[[float, float, float], str] = _points
-    """Text of a difference, from its lower end, middle and upper end"""
+    unit: str = "%"
     heading: str = ""
     """Text before the numbers"""
+    is_log: bool = False
+    """The number is a log2, so that differences are ratios"""
+
+    def text(self, value: Value) -> str:
+        """``99.90 ± 0.10 %``."""
+        number = f"{2**value.mean:.0f}" if self.is_log else value.number
+        return f"{number} {self.unit}"
+
+    def difference(self, low: float, middle: float, high: float) -> str:
+        """A difference with its interval; of percentages clipped to ±100."""
+        if self.is_log:
+            return f"{2**middle:.2f} times ({2**low:.2f} to {2**high:.2f})"
+        return f"{middle:+.2f} points ({max(low, -100.0):+.2f} to {min(high, 100.0):+.2f})"
 
 
 def peak_accuracy(size: str) -> Quantity:
@@ -117,6 +123,14 @@ def accuracy_after(study: str) -> Quantity:
     )
 
 
+def share_solved(size: str, iterations: int) -> Quantity:
+    """Large problems solved after some iterations, from tests without a curve."""
+    return Quantity(
+        lambda records, model: Solved(size).after(iterations, records.of(model)),
+        f"% after {iterations:,} iterations",
+    )
+
+
 def fall(size: str) -> Quantity:
     """Points of accuracy from the peak of a seed's curve to its last iteration: overthinking."""
 
@@ -125,7 +139,7 @@ def fall(size: str) -> Quantity:
         falls = [max(curve) - curve[-1] for curve in Peaks(size).curves(runs)]
         return mean_of(falls, min((one.tests[size]["problems"] for one in runs), default=0))
 
-    return Quantity(of, lambda value: f"{value.number} points lost")
+    return Quantity(of, "points lost")
 
 
 def iterations_needed(size: str) -> Quantity:
@@ -142,20 +156,7 @@ def iterations_needed(size: str) -> Quantity:
         ]
         return mean_of([math.log2(step) for step in steps])
 
-    return Quantity(
-        of,
-        lambda value: f"{2**value.mean:.0f} iterations",
-        lambda low, middle, high: f"{2**middle:.2f} times ({2**low:.2f} to {2**high:.2f})",
-    )
-
-
-def share_solved(size: str, iterations: int) -> Quantity:
-    """Large problems solved after some iterations, from tests without a curve."""
-    large = Solved(size)
-    return Quantity(
-        lambda records, model: large.after(iterations, large.select(records, model)),
-        lambda value: f"{value.percent} after {iterations:,} iterations",
-    )
+    return Quantity(of, "iterations", is_log=True)
 
 
 # Checks
@@ -235,10 +236,9 @@ def every_seed(models: tuple[str, ...], has: Callable[[Record], bool | None], wh
         )
         if min(map(len, by_model.values())) < LEAST_SEEDS:
             return ClaimVerdict(TOO_FEW, ours)
-        values = [value for seeds in by_model.values() for value in seeds]
-        return ClaimVerdict(
-            REPRODUCED if all(values) else NOT_SEEN if any(values) else CONTRARY, ours
-        )
+        if all(map(all, by_model.values())):
+            return ClaimVerdict(REPRODUCED, ours)
+        return ClaimVerdict(NOT_SEEN if any(map(any, by_model.values())) else CONTRARY, ours)
 
     return check
 
@@ -247,19 +247,15 @@ def any_solved(model: str, size: str) -> Check:
     """Check that some problem of this size is solved; one network is enough."""
 
     def check(records: Records) -> ClaimVerdict:
-        results = [
-            (count, one.problems, steps)
-            for one in Solved(size).counts(Solved(size).select(records, model))
-            for steps, count in one.solved.items()
-        ]
-        if not results:
-            return ClaimVerdict(NOT_RUN)
+        tests = Solved(size).counts(records.of(model))
         # The largest share; of equal ones, that with the fewest iterations.
-        count, problems, steps = max(
-            results, key=lambda result: (result[0] / result[1], -result[2])
-        )
-        ours = f"{MODELS[model].title}: {count} of {problems} after {steps:,} iterations"
-        return ClaimVerdict(REPRODUCED if count else NOT_SEEN, (ours,))
+        shares = [(n / one.problems, -steps, n, one.problems)
+                  for one in tests for steps, n in one.solved.items()]  # fmt: skip
+        if not shares:
+            return ClaimVerdict(NOT_RUN)
+        _, steps, solved, problems = max(shares)
+        ours = f"{MODELS[model].title}: {solved} of {problems} after {-steps:,} iterations"
+        return ClaimVerdict(REPRODUCED if solved else NOT_SEEN, (ours,))
 
     return check
 

@@ -1,6 +1,6 @@
 """The figures, from records alone.
 
->>> save_figure(EXPERIMENTS["fig-width"], records, "results/figures")
+>>> save_pictures(EXPERIMENTS["fig-width"], records, "results/figures")
 
 A line is the mean over all finished seeds, none left out, with a band of one standard error where
 there are several; crosses are the paper's peaks, with its errors. As in the paper, networks without
@@ -11,17 +11,38 @@ all can be distinguished in greyscale.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from iterant.draw.figure import write_figure
-from iterant.draw.plots import Line, Panels, Plot, Trace, panels_figure, stamp
-from iterant.experiments.catalogue import Experiment, Panel
+from iterant.draw.plots import (
+    HeatMap,
+    Line,
+    Panels,
+    Plot,
+    Trace,
+    heat_maps_figure,
+    panels_figure,
+    stamp,
+)
+from iterant.experiments.catalogue import Experiment, Panel, paper_cell
 from iterant.experiments.measures import Changes, Measure, Peaks, Recovered, RecoveryByIndex
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import Record, Records
+from iterant.experiments.shifts import (
+    CELLS,
+    LOOPS,
+    SIZES,
+    STARTS,
+    MazeExperiment,
+    Results,
+    any_path,
+    network_title,
+)
 from iterant.experiments.statistics import Value, mean_of
 from iterant.io.files import PathLike, make_folder
 from iterant.nets import paper_net
@@ -39,16 +60,46 @@ _GRID, _PAPER = 6, 5
 """Colours of our and the paper's points in a grid; no other line has them."""
 
 
-def save_figure(experiment: Experiment, records: Records, folder: PathLike) -> list[Path]:
-    """Write its figure as PNG, and as SVG with a hash of its numbers; nothing without a line."""
+def save_pictures(
+    experiment: Experiment | MazeExperiment, records: Records, folder: PathLike
+) -> list[Path]:
+    """Write its pictures as PNG, and as SVG with a hash of their numbers."""
+    paths = []
+    for name, content in pictures(experiment, records).items():
+        if isinstance(experiment, MazeExperiment):
+            figure = heat_maps_figure(content)
+        else:
+            figure = panels_figure(content, regime=REGIME)
+        paths += [
+            write_figure(figure, make_folder(folder) / f"{name}{ending}", about=stamp(content))
+            for ending in (".png", ".svg")
+        ]
+    return paths
+
+
+def pictures(experiment: Experiment | MazeExperiment, records: Records) -> dict[str, Any]:
+    """Panels, or heat maps, by file name; {} where there is nothing to draw."""
+    if isinstance(experiment, MazeExperiment):
+        results = experiment.results(records)
+        maps = {model: heat_maps(model, tests) for model, tests in results.items()}
+        # A file name cannot leave the folder, whatever a record calls its model.
+        return {re.sub(r"[^\w.-]", "_", f"{experiment.name}-{model}"): pair
+                for model, pair in maps.items() if pair}  # fmt: skip
     panels = figure_panels(experiment, records)
-    if not any(lines for _, lines in panels):
-        return []
-    figure, target = panels_figure(panels, regime=REGIME), make_folder(folder)
+    return {experiment.name: panels} if any(lines for _, lines in panels) else {}
+
+
+def heat_maps(model: str, results: Results) -> list[HeatMap]:
+    """One network on the grid, a map for each kind of start; [] if it was not tested there."""
+    means = {
+        CELLS[name]: fmean(map(any_path, tests)) for name, tests in results.items() if name in CELLS
+    }
     return [
-        write_figure(figure, target / f"{experiment.name}{ending}", about=stamp(panels))
-        for ending in (".png", ".svg")
-    ]
+        HeatMap(f"{network_title(model)}, {about}", "size n", "loops p",
+                [str(n) for n in SIZES], [f"{p:g}" for p in LOOPS],
+                [[means.get((n, p, start), math.nan) for n in SIZES] for p in LOOPS])
+        for start, about in STARTS.items() if means
+    ]  # fmt: skip
 
 
 def figure_panels(experiment: Experiment, records: Records) -> Panels:
@@ -69,7 +120,7 @@ def _plot(panel: Panel) -> Plot:
         return Plot(panel.title, label, "iterations to recover", shade=False)
     if isinstance(measure, Recovered):
         studies = (study for key in panel.models for study in MODELS[key].studies)
-        start = next(study.iteration for study in studies if study.name == measure.study) or 0
+        start = next(study.iteration for study in studies if study.name == measure.key) or 0
         label = f"iterations since iteration {start}"
         return Plot(panel.title, label, solved, share=True, offset=start)
     # Lines that were trained with different numbers of iterations have no common regime.
@@ -126,7 +177,8 @@ def _line(key: str, measure: Measure, records: Sequence[Record]) -> Line | None:
 
 def _paper_peak(key: str, measure: Peaks) -> list[Line]:
     model = MODELS[key]
-    value, alpha = replace(measure, confident=model.confident).paper(model), model.alpha
+    value = paper_cell(replace(measure, confident=model.confident), key).value
+    alpha = model.alpha
     if value is None or value.step is None:
         return []
     label = f"the paper's peak, {'α > 0' if alpha else 'α = 0'}"
@@ -152,7 +204,7 @@ def _grid_lines(panel: Panel, records: Records) -> list[Line]:
         x = paper_net(model.task).width if field is None else field
         if value := panel.measure.of(records.of(key)).value:
             ours[x] = value
-        if value := panel.measure.paper(model):
+        if value := paper_cell(panel.measure, key).value:
             paper[x] = value
 
     def line(values: dict[float, Value], label: str, colour: int, marker: str = "") -> Line:

@@ -2,10 +2,9 @@
 
     >>> Peaks("512").of(records.of("sums-recall-a1")).value.text
     '100.00 ± 0.00 % at 313'
-    >>> Peaks("512").paper(MODELS["sums-recall-a1"]).text
-    '97.12 ± 1.88 % at 237'
 
-Every measure gives a `Cell`: the mean over some seeds, and the text that tables show.
+Every measure gives a `Cell`: the mean over some seeds, and the text that tables show. Measures take
+the records that have what they need and skip the others.
 """
 
 from __future__ import annotations
@@ -16,9 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from iterant.experiments.models import Model
-from iterant.experiments.paper_numbers import IN_DISTRIBUTION, INTERVENTIONS, PEAKS
-from iterant.experiments.records import CONFIDENT, Count, Record, Records
+from iterant.experiments.records import CONFIDENT, Count, Record, largest_tests
 from iterant.experiments.statistics import Value, mean_of, peak
 
 
@@ -38,28 +35,13 @@ class Cell:
 class Measure(ABC):
     """Takes a number for tables, and curves for figures, from the records of one model."""
 
+    key: str
+    """Of the test, study or accuracy in a record that it is taken from"""
+
     @property
     @abstractmethod
     def title(self) -> str:
         """What is measured, as a heading."""
-
-    @property
-    def key(self) -> str:
-        """Of the test or study in a record that it is taken from; "": none."""
-        return ""
-
-    def paper(self, model: Model) -> Value | None:
-        """The paper's number."""
-        return None
-
-    def paper_text(self, model: Model) -> str:
-        """The paper's number as tables show it; "": none."""
-        value = self.paper(model)
-        return "" if value is None else value.text
-
-    def select(self, records: Records, model: str) -> Sequence[Record]:
-        """The records of a model that it is taken from: the finished runs."""
-        return records.of(model)
 
     def parts(self, records: Sequence[Record]) -> list[Mapping[str, Any]]:
         """The test or study `key` of each record; {} where it is missing."""
@@ -78,21 +60,19 @@ class Measure(ABC):
 class Accuracy(Measure):
     """Accuracy of the tested weights at the training size, after m iterations."""
 
-    which: str
+    key: str
     """train or validation"""
 
     @property
     def title(self) -> str:
-        return f"{self.which} accuracy"
-
-    def paper(self, model: Model) -> Value | None:
-        return IN_DISTRIBUTION.get(model.key, {}).get(self.which)
+        return f"{self.key} accuracy"
 
     def of(self, records: Sequence[Record]) -> Cell:
         """The mean, with an interval no narrower than the number of problems allows."""
-        fits = [fit for one in records if (fit := one.figures["training"].get(self.which))]
-        shares = [100.0 * (fit["solved"] / fit["of"]) for fit in fits]
-        mean = mean_of(shares, min((fit["of"] for fit in fits), default=0))
+        parts = [one.figures.get("training", {}).get(self.key) for one in records]
+        known = [part for part in parts if part]
+        shares = [100.0 * (part["solved"] / part["of"]) for part in known]
+        mean = mean_of(shares, min((part["of"] for part in known), default=0))
         return Cell() if mean is None else Cell(mean, mean.percent, mean.seeds)
 
 
@@ -123,18 +103,10 @@ class PeakMeasure(Measure):
 class Peaks(PeakMeasure):
     """The peak of the accuracy by iteration on problems of one size."""
 
-    size: str
+    key: str
+    """The size"""
     confident: bool = False
     """With the most confident iteration as the exit rule"""
-
-    @property
-    def key(self) -> str:
-        return self.size
-
-    def paper(self, model: Model) -> Value | None:
-        """The paper gives one number a model: of plain DT that of the most confident iteration."""
-        same_rule = self.confident == model.confident
-        return PEAKS.get(self.size, {}).get(model.key) if same_rule else None
 
     @property
     def keys(self) -> tuple[str, str]:
@@ -142,45 +114,38 @@ class Peaks(PeakMeasure):
 
     @property
     def title(self) -> str:
-        kind = "puzzles" if ":" in self.size else "size"
-        return f"{kind} {self.size}" + (", most confident iteration" if self.confident else "")
+        kind = "puzzles" if ":" in self.key else "size"
+        return f"{kind} {self.key}" + (", most confident iteration" if self.confident else "")
 
 
 @dataclass(frozen=True)
 class Solved(Measure):
     """Problems too large for a curve: per cent solved after some iterations and twice as many."""
 
-    size: str
+    key: str
+    """The size"""
 
     @property
     def title(self) -> str:
-        return f"size {self.size}"
-
-    def paper(self, model: Model) -> Value | None:
-        return PEAKS.get(self.size, {}).get(model.key)
-
-    def select(self, records: Records, model: str) -> Sequence[Record]:
-        """All records: trained networks are tested on large problems later."""
-        return [one for one in records.all if one.model == model]
+        return f"size {self.key}"
 
     def counts(self, records: Sequence[Record]) -> list[Count]:
-        """All tests on problems of this size, those with the most problems last."""
-        counts = [count for one in records for count in one.counts if count.size == self.size]
-        return sorted(counts, key=lambda one: one.problems)
+        """All tests on problems of this size."""
+        return [count for one in records for count in one.counts if count.name == self.key]
 
     def after(self, steps: int, records: Sequence[Record]) -> Value | None:
-        """The mean after these iterations; of several tests of a seed the largest counts."""
-        by_seed = {one.seed: one for one in self.counts(records) if steps in one.solved}.values()
-        shares = [100 * one.solved[steps] / one.problems for one in by_seed]
-        return mean_of(shares, min((one.problems for one in by_seed), default=0))
+        """The mean after these iterations."""
+        tests = largest_tests(one for one in self.counts(records) if steps in one.solved)
+        shares = [100 * one.solved[steps] / one.problems for one in tests]
+        return mean_of(shares, min((one.problems for one in tests), default=0))
 
     def of(self, records: Sequence[Record]) -> Cell:
         """The mean after the fewest iterations; the text has it after all numbers of them."""
         counts = self.counts(records)
-        all_steps = sorted({steps for one in counts for steps in one.solved})
-        values = {steps: value for steps in all_steps if (value := self.after(steps, records))}
         if not counts:
             return Cell()
+        all_steps = sorted({steps for one in counts for steps in one.solved})
+        values = {steps: value for steps in all_steps if (value := self.after(steps, records))}
         steps_by_text: dict[str, list[str]] = {}
         for steps, value in values.items():
             steps_by_text.setdefault(value.percent, []).append(f"{steps:,}")
@@ -200,24 +165,13 @@ class Recovered(PeakMeasure):
     wrong at the end.
     """
 
-    study: str
+    key: str
+    """The study"""
     keys = ("right", "samples")
 
     @property
-    def key(self) -> str:
-        return self.study
-
-    title = key
-
-    def paper(self, model: Model) -> Value | None:
-        row = INTERVENTIONS.get(model.key, {}).get(self.study)
-        return row and Value(row[1])
-
-    def paper_text(self, model: Model) -> str:
-        if (row := INTERVENTIONS.get(model.key, {}).get(self.study)) is None:
-            return ""
-        steps, height = row
-        return f"{'–' if steps is None else f'{steps:.2f}'} ({height:g} %)"
+    def title(self) -> str:
+        return self.key
 
     def of(self, records: Sequence[Record]) -> Cell:
         cell = super().of(records)

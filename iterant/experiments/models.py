@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from iterant.analysis import STUDIES
 from iterant.formatting import size_text
 from iterant.tasks.protocol import Size
 from iterant.training.recipe import Recipe
@@ -52,6 +51,8 @@ class StudySpec:
     @property
     def iteration(self) -> int | None:
         """The iteration after which it intervenes; None: it does not."""
+        from iterant.analysis import STUDIES  # needs rich, which `shifts` must do without
+
         return STUDIES[self.study].after if self.after is None else self.after
 
 

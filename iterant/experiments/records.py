@@ -1,7 +1,7 @@
 """Records of trained networks: one schema, one reader.
 
     >>> records = read_results("results")
-    >>> [record.seed for record in records.of("sums-recall-a1")]
+    >>> [record.seed for record in records.runs("sums-recall-a1")]
     [0, 1, 2]
 
 A record is a result (see `iterant.io.results`) of one network. Its figures are
@@ -25,14 +25,13 @@ network are an error that names both files.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from iterant.errors import RunError
 from iterant.experiments.models import MODELS
-from iterant.experiments.shifts import ANY, LABELS
 from iterant.io import append_line, is_torn, read_json, read_lines, write_json
 from iterant.io.files import PathLike, make_folder, quoted, to_json
 from iterant.io.results import check_result, make_result
@@ -47,21 +46,33 @@ SHIPPED = Path(__file__).with_name("recorded")
 CONFIDENT = "solved by the most confident"
 """The key of a curve with the most confident iteration as the exit rule."""
 
+ANY = "any shortest path"
+"""The key of mazes whose answer is a shortest path, whichever, by iterations."""
+
+LABELS = ("first of down, left, right, up", "one shortest path", "median shortest paths")
+"""The keys of the audit of labels: mazes whose label is that shortest path, mazes that have one
+shortest path only, and how many paths a maze has."""
+
 CONVERGED = 0.99
 """Training accuracy from which the paper counts a network as converged."""
 
 
 @dataclass(frozen=True)
 class Count:
-    """Problems that one network solved after a few numbers of iterations."""
+    """A test without a curve: problems that a network solved after a few numbers of iterations."""
 
     seed: int
-    size: str
+    name: str
+    """Size, and the kind of mazes where it is not the paper's: ``201``, ``59 start=any,p=0.1``"""
     problems: int
     solved: Mapping[int, int]
     """Problems solved, by iterations in ascending order"""
+    any_path: Mapping[int, int]
+    """Mazes whose answer is a shortest path, whichever, by iterations; {}: not tested"""
     precision: str
     """Precision of the test"""
+    figures: Mapping[str, Any]
+    """All figures of the test"""
 
 
 @dataclass(frozen=True)
@@ -91,15 +102,19 @@ class Record:
         """Tests without a curve."""
         for name, test in self.figures["tests"].items():
             if isinstance(test["solved"], dict):
-                solved = dict(sorted((int(steps), n) for steps, n in test["solved"].items()))
+                solved, any_path = (
+                    dict(sorted((int(steps), n) for steps, n in test.get(key, {}).items()))
+                    for key in ("solved", ANY)
+                )
                 precision = str(self.figures.get("test precision", "fp32"))
-                size = name.partition(":")[0]
-                yield Count(self.seed, size, test["problems"], solved, precision)
+                yield Count(self.seed, name.partition(":")[0], test["problems"], solved, any_path,
+                            precision, test)  # fmt: skip
 
     @property
-    def studies(self) -> dict[str, Any]:
+    def studies(self) -> Mapping[str, Any]:
         """Results of studies, by name."""
-        return dict(self.figures["studies"])
+        studies: Mapping[str, Any] = self.figures["studies"]
+        return studies
 
     @property
     def precision(self) -> str:
@@ -110,11 +125,6 @@ class Record:
     def is_run(self) -> bool:
         """Whether it is a training run with its tests, not only a later test."""
         return "training" in self.figures
-
-    @property
-    def is_of_shifts(self) -> bool:
-        """Whether it has tests on mazes unlike the paper's; its model may be any network."""
-        return any(ANY in test for test in self.figures["tests"].values())
 
     @property
     def failed(self) -> bool:
@@ -146,8 +156,12 @@ class Records:
     """Files that end in the middle of a record, which is left out"""
 
     def of(self, model: str) -> tuple[Record, ...]:
+        """The finished runs and the later tests of one model, by seed."""
+        return tuple(one for one in self.all if one.model == model and one.finished)
+
+    def runs(self, model: str) -> tuple[Record, ...]:
         """The finished runs of one model, by seed."""
-        return tuple(one for one in self.all if one.model == model and one.finished and one.is_run)
+        return tuple(one for one in self.of(model) if one.is_run)
 
     @property
     def whole(self) -> Records:
@@ -183,7 +197,7 @@ def read_records(*places: PathLike) -> Records:
             if record is None:
                 continue
             reduced = str(sorted(record.reduced.items()))
-            parts = {(one.size, one.problems, *one.solved) for one in record.counts}
+            parts = {(one.name, one.problems, *one.solved) for one in record.counts}
             parts |= {(record.finished,)} if record.is_run else set()
             for key in ((record.name, reduced, *part) for part in parts):
                 if key in seen:
@@ -194,6 +208,12 @@ def read_records(*places: PathLike) -> Records:
                 seen[key] = file
             records.append(record)
     return Records(tuple(sorted(records, key=lambda one: (one.model, one.seed))), tuple(torn))
+
+
+def largest_tests(tests: Iterable[Count]) -> list[Count]:
+    """Of several tests of a seed the one with the most problems."""
+    by_size = sorted(tests, key=lambda one: one.problems)
+    return list({one.seed: one for one in by_size}.values())
 
 
 def keep_record(place: PathLike, name: str, figures: Mapping[str, Any], seed: int | None) -> None:

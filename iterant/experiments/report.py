@@ -11,20 +11,19 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from iterant.experiments.catalogue import EXPERIMENTS, Experiment, Row
+from iterant.experiments.catalogue import EXPERIMENTS, PEAKS, Experiment, Row
 from iterant.experiments.claims import AT_REST, CLAIMS, LINEAR, MARGIN, REACHED, VERDICTS
-from iterant.experiments.figures import figure_panels
+from iterant.experiments.figures import pictures
 from iterant.experiments.measures import PeakMeasure, Peaks, Solved
 from iterant.experiments.models import MODELS, OURS
-from iterant.experiments.paper_numbers import PEAKS
-from iterant.experiments.past_the_paper import section
 from iterant.experiments.records import Record, Records, read_results
+from iterant.experiments.shifts import MAZE_EXPERIMENTS, MazeExperiment, TableRow
 from iterant.experiments.statistics import LEAST_SEEDS, VISIBLE, mean_of, verdict
 from iterant.formatting import markdown
 from iterant.io.files import PathLike
 
-TableRow = dict[str, str]
-"""A row of a table, by column."""
+ALL_EXPERIMENTS: dict[str, Experiment | MazeExperiment] = {**EXPERIMENTS, **MAZE_EXPERIMENTS}
+"""All tables and figures by name: the paper's, then those of other mazes."""
 
 _PAGE = Path(__file__).with_name("results.md")
 """The text of RESULTS.md, with the names of its parts in braces."""
@@ -44,7 +43,7 @@ def results_page(results: PathLike, records: Records | None = None) -> str:
         headline=headline(records),
         contents=_contents(records, Path(results)),
         experiments="\n\n".join(_experiment(one, records) for one in EXPERIMENTS.values()),
-        past=section(records),
+        past="\n\n".join(_maze_section(one, records) for one in MAZE_EXPERIMENTS.values()),
         missing=_missing(records),
         margin=MARGIN,
         reached=100 * REACHED,
@@ -95,10 +94,19 @@ def _experiment(experiment: Experiment, records: Records) -> str:
     """The section of one table or figure."""
     about = f"{experiment.place} · `iterant reproduce {experiment.name}`"
     blocks = [f"## {experiment.title}", about, experiment.note]
-    if any(lines for _, lines in figure_panels(experiment, records)):
-        picture = f"results/figures/{experiment.name}"
-        blocks.append(f"[![{experiment.title}]({picture}.png)]({picture}.svg)")
+    blocks += [_picture(name, experiment.title) for name in pictures(experiment, records)]
     return "\n\n".join(filter(None, [*blocks, _numbers(experiment, records)]))
+
+
+def _maze_section(experiment: MazeExperiment, records: Records) -> str:
+    """The section of networks on other mazes."""
+    blocks = [f"### {experiment.title}", f"`iterant reproduce {experiment.name}`", experiment.note]
+    blocks += [_picture(name, name) for name in pictures(experiment, records)]
+    return "\n\n".join([*blocks, *map(markdown, experiment.tables(records))])
+
+
+def _picture(name: str, title: str) -> str:
+    return f"[![{title}](results/figures/{name}.png)](results/figures/{name}.svg)"
 
 
 def _numbers(experiment: Experiment, records: Records) -> str:
@@ -117,43 +125,56 @@ def _numbers(experiment: Experiment, records: Records) -> str:
 
 def _missing(records: Records) -> str:
     """Table of the seeds to be run, a row per model and per test without curves."""
-    rows: list[tuple[str, int, dict[str, list[int]]]] = []  # name, planned seeds, seeds by reason
+    rows = []  # name, planned seeds, and seeds that are missing, diverged, by an older recipe
     for model in MODELS.values():
-        done = {one.seed: one for one in records.of(model.key)}
-        rows.append((model.key, model.seeds, {
-            "missing": [seed for seed in range(model.seeds) if seed not in done],
-            "diverged": [seed for seed, one in done.items() if one.failed],
-            "by an older recipe": [seed for seed, one in done.items() if one.older],
-        }))  # fmt: skip
+        done = {one.seed: one for one in records.runs(model.key)}
+        missing = [seed for seed in range(model.seeds) if seed not in done]
+        diverged = [seed for seed, one in done.items() if one.failed]
+        older = [seed for seed, one in done.items() if one.older]
+        rows.append((model.key, model.seeds, (missing, diverged, older)))
     for row in (row for experiment in EXPERIMENTS.values() for row in experiment.rows):
         if isinstance(row.measure, Solved):
-            counts = row.measure.counts(row.measure.select(records, row.model))
-            tested = {one.seed for one in counts}
+            tested = {one.seed for one in row.measure.counts(records.of(row.model))}
             missing = [seed for seed in range(row.seeds) if seed not in tested]
-            rows.append((f"{row.model} at {row.measure.title}", row.seeds, {"missing": missing}))
-    reasons = rows[0][2]
+            rows.append((f"{row.model} at {row.measure.title}", row.seeds, (missing, [], [])))
+    reasons = ("missing", "diverged", "by an older recipe")
     return markdown([
         {"model": name, "planned seeds": "0" if planned == 1 else f"0 to {planned - 1}"}
-        | {reason: ", ".join(map(str, seeds.get(reason, ()))) for reason in reasons}
-        for name, planned, seeds in rows if any(seeds.values())
+        | dict(zip(reasons, (", ".join(map(str, some)) for some in seeds), strict=True))
+        for name, planned, seeds in rows if any(seeds)
     ])  # fmt: skip
 
 
 # Tables
 
 
+def tables_of(experiment: Experiment | MazeExperiment, records: Records) -> list[list[TableRow]]:
+    """The tables of an experiment."""
+    if isinstance(experiment, MazeExperiment):
+        return experiment.tables(records)
+    return [rows_of(experiment, records)]
+
+
 def rows_of(experiment: Experiment, records: Records) -> list[TableRow]:
-    """The table of an experiment."""
+    """The table of a table or figure of the paper."""
     # Labels repeat between tasks, so rows name the task too.
     several = len({MODELS[row.model].task for row in experiment.rows}) > 1
-    return [_row(row, row.measure.select(records, row.model), several) for row in experiment.rows]
+    return [_row(row, records.of(row.model), several) for row in experiment.rows]
+
+
+def progress(experiment: Experiment | MazeExperiment, records: Records) -> str:
+    """How much of it is there: ``29 of 30 runs``, ``8 networks``."""
+    if isinstance(experiment, MazeExperiment):
+        return experiment.state(records)
+    done, planned = state_of(experiment, records)
+    return f"{done} of {planned} runs"
 
 
 def state_of(experiment: Experiment, records: Records) -> tuple[int, int]:
     """Runs done and planned, over all models of an experiment."""
-    parts = [(len(records.of(model.key)), model.seeds) for model in experiment.models]
+    parts = [(len(records.runs(model.key)), model.seeds) for model in experiment.models]
     parts += [
-        (row.measure.of(row.measure.select(records, row.model)).seeds, row.seeds)
+        (row.measure.of(records.of(row.model)).seeds, row.seeds)
         for row in experiment.rows
         if row.seeds
     ]
@@ -162,7 +183,9 @@ def state_of(experiment: Experiment, records: Records) -> tuple[int, int]:
 
 def _row(row: Row, records: Sequence[Record], several: bool) -> TableRow:
     cell = row.measure.of(records)
-    measured = [one for one in records if _is_measured(row, one)]
+    # Some studies are made on the first seeds only; a run that diverged solves nothing.
+    is_peak = isinstance(row.measure, PeakMeasure)
+    measured = [one for one in records if row.measure.of([one]).seeds or (is_peak and one.failed)]
     runs = [one for one in measured if one.is_run]
     converged = [one for one in runs if one.converged]
     text = cell.text
@@ -182,8 +205,8 @@ def _row(row: Row, records: Sequence[Record], several: bool) -> TableRow:
         "95 %": "" if cell.value is None else cell.value.interval_text,
         "seeds": ", ".join(filter(None, (str(cell.seeds), trained))) if cell.seeds else "not run",
         "converged": filtered,
-        "the paper": row.paper_text,
-        "beside the paper": verdict(cell.value, row.paper),
+        "the paper": row.paper.text,
+        "beside the paper": verdict(cell.value, row.paper.value),
     }
 
 
@@ -197,13 +220,6 @@ def precisions(names: Iterable[str]) -> str:
     if len(counter) < 2:
         return "".join(counter)
     return ", ".join(f"{name} ({count})" for name, count in sorted(counter.items()))
-
-
-def _is_measured(row: Row, record: Record) -> bool:
-    """Whether a run contributes to the number: some studies are made on the first seeds only."""
-    if record.failed:
-        return isinstance(row.measure, PeakMeasure)
-    return row.measure.of([record]).seeds > 0
 
 
 # The paper's network after as many iterations as the paper needed. README.md repeats this table,
@@ -224,12 +240,12 @@ def headline(records: Records) -> str:
     """The table of the paper's network at the paper's iterations, in Markdown."""
     rows = []
     for name, size, model in _HEADLINE_ROWS:
-        paper, runs = PEAKS[size][model], records.of(model)
+        paper, tested = PEAKS[size][model], records.of(model)
         steps = paper.step or 0
-        curves = [curve for curve in Peaks(size).curves(runs) if len(curve) >= steps]
+        curves = [curve for curve in Peaks(size).curves(tested) if len(curve) >= steps]
         ours = mean_of([curve[steps - 1] for curve in curves])
-        ours = ours or Solved(size).after(steps, Solved(size).select(records, model))
-        peak = Peaks(size).of(runs).value
+        ours = ours or Solved(size).after(steps, tested)
+        peak = Peaks(size).of(tested).value
         rows.append({
             "DT-Recall, trained by the paper's recipe": f"{name}, α = {MODELS[model].alpha:g}",
             "iterations": f"{steps:,}",
@@ -237,6 +253,6 @@ def headline(records: Records) -> str:
             "here": ours.percent if ours else "not run",
             "peak here": peak.text if ours and peak else "",
             "seeds": str(ours.seeds) if ours else "",
-            "precision": precisions(one.precision for one in runs) if ours else "",
+            "precision": precisions(one.precision for one in tested if one.is_run) if ours else "",
         })  # fmt: skip
     return markdown(rows)

@@ -1,34 +1,43 @@
-"""Test networks on mazes unlike those of training: Knutson et al.'s grid, and Maze-Hard.
+"""Mazes unlike those of training, Knutson et al.'s grid and Maze-Hard: tests and their tables.
 
     >>> measure_mazes(["mazes", "runs/m-s0"], GRID, "results/runs/mazes.jsonl", processes=2)
     >>> measure_mazes(["mazes"], maze_hard("data/train"), "results/runs/mazes.jsonl")
+    >>> MAZE_EXPERIMENTS["maze-shifts"].tables(read_results())[0][0]["network"]
+    'max-plus'
 
 The grid is size × loops (p) × where the start is, as in "On Logical Extrapolation for Mazes with
 Recurrent and Implicit Networks" (arXiv 2410.03020): n = 9, 19 … 99, p = 0, 0.1 … 0.9, 0.99. A
 network is a shipped name, a run or a folder of weights. Every cell of the grid is a test in the
 record of its network (`iterant.experiments.records`), by SIZE KIND:PROBLEMS:ITERATIONS. The file is
-written after every cell, and cells that it has are not computed again. This module needs neither
-rich nor cyclopts: it also runs from a copy of the repository where only torch, numpy and
-safetensors are installed.
+written after every cell, and cells that it has are not computed again. In tables a network is what
+records call a model, a number is the mean over its seeds, and published numbers stand beside ours.
+
+This module needs neither rich nor cyclopts: it also runs from a copy of the repository where only
+torch, numpy and safetensors are installed.
 """
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import re
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 import torch
 
 from iterant import registry
-from iterant.formatting import seconds
+from iterant.experiments.models import MODELS
+from iterant.experiments.records import ANY, LABELS, Count, Records, largest_tests
+from iterant.experiments.statistics import mean_of
+from iterant.formatting import counted, seconds
 from iterant.halting import ExactRest
 from iterant.io import read_json, read_lines
 from iterant.io.files import PathLike, make_folder, write_lines
@@ -42,16 +51,9 @@ from iterant.zoo.loading import folder_of, load
 
 SIZES = tuple(range(9, 100, 10))
 LOOPS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99)
-STARTS = ("dead-end", "any")
+STARTS = {"dead-end": "start at a dead end", "any": "start anywhere"}
 LONGER = 4
 """Answers are compared with those after this many times the iterations."""
-ANY = "any shortest path"
-"""The key of mazes whose answer is a shortest path, whichever, by iterations."""
-HARD, UNIQUE = "maze-hard", "start=any,path=100-140"
-"""The kinds of Maze-Hard (size 30, read from its files) and of Maze-Unique (size 29)."""
-LABELS = ("first of down, left, right, up", "one shortest path", "median shortest paths")
-"""The keys of the audit of labels: mazes whose label is that shortest path, mazes that have one
-shortest path only, and how many paths a maze has."""
 
 _SEED = 7
 """The seed of the mazes; training problems have another."""
@@ -110,7 +112,8 @@ LARGE = tuple(MazeTest(201, f"start={start},p=0.1", 25) for start in STARTS)
 
 def maze_hard(data: PathLike, count: int = 1000) -> tuple[MazeTest, ...]:
     """Mazes of Maze-Hard, from a folder of its files, and of Maze-Unique's kind."""
-    return MazeTest(30, HARD, count, data=str(data)), MazeTest(29, UNIQUE, count)
+    hard = MazeTest(30, "maze-hard", count, data=str(data))
+    return hard, MazeTest(29, "start=any,path=100-140", count)
 
 
 @torch.no_grad()
@@ -182,9 +185,9 @@ def measure_mazes(
     ``budget`` no test is started. ``model``: the name in the records, and of the picture; by
     default the shipped name, or that of the run's folder without ``-sSEED``.
     """
-    path, begin = Path(out), time.monotonic()
+    path, begin = Path(out), time.time()
     make_folder(path.parent)
-    limit = float("inf") if budget is None else seconds(budget)
+    deadline = math.inf if budget is None else begin + seconds(budget)
     old = read_lines(path) if path.exists() else []
     known = {(line["figures"]["model"], line["seed"], key) for line in old
              for key in line["figures"]["tests"]}  # fmt: skip
@@ -194,34 +197,32 @@ def measure_mazes(
         if (one["model"], one["seed"], test.key) not in known
     ]  # fmt: skip
     new: dict[str, dict[str, Any]] = {}
-    todo, total = iter(jobs), len(jobs)
-    with ProcessPoolExecutor(
+    done = 0
+    pool = ProcessPoolExecutor(
         processes, multiprocessing.get_context("spawn"), torch.set_num_threads, (1,)
-    ) as pool:
-        running: dict[Future[dict[str, Any]], tuple[str, MazeTest]] = {}
-        done = 0
-        while True:
-            for network, test in todo if time.monotonic() - begin < limit else ():
-                running[pool.submit(_job, network, test, device)] = (network, test)
-                if len(running) == processes:
-                    break
-            if not running:
-                return total - done
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                (network, test), figures = running.pop(future), future.result()
-                done += 1
-                if network not in new:
-                    one = about[network]
-                    name = f"{one['model']}-s{one['seed']}"
-                    which = f"maze-hard --data {test.data}" if test.data else "maze-shifts"
-                    command = f"iterant reproduce {which} --networks {network}"
-                    new[network] = make_result(name, one, seed=one["seed"], command=command)
-                new[network]["figures"]["tests"][test.key] = figures
-                write_lines(path, [*old, *new.values()])
-                shares = [f"{count:g}" for count in figures[ANY].values()]
-                say(f"{time.monotonic() - begin:.0f} s: {done} of {total}, "
-                    f"{new[network]['name']}, {test.name}: {' and '.join(shares)} of "
-                    f"{figures['problems']} in {figures['seconds']:.1f} s")  # fmt: skip
+    )
+    try:
+        running = {pool.submit(_job, *job, device, deadline): job for job in jobs}
+        for future in as_completed(running):
+            (network, test), figures = running[future], future.result()
+            if figures is None:  # after the deadline
+                continue
+            done += 1
+            if network not in new:
+                one = about[network]
+                name = f"{one['model']}-s{one['seed']}"
+                which = f"maze-hard --data {test.data}" if test.data else "maze-shifts"
+                command = f"iterant reproduce {which} --networks {network}"
+                new[network] = make_result(name, one, seed=one["seed"], command=command)
+            new[network]["figures"]["tests"][test.key] = figures
+            write_lines(path, [*old, *new.values()])
+            shares = [f"{count:g}" for count in figures[ANY].values()]
+            say(f"{time.time() - begin:.0f} s: {done} of {len(jobs)}, {new[network]['name']}, "
+                f"{test.name}: {' and '.join(shares)} of {figures['problems']} "
+                f"in {figures['seconds']:.1f} s")  # fmt: skip
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return len(jobs) - done
 
 
 @lru_cache(maxsize=16)
@@ -229,8 +230,9 @@ def _network(network: str, device: str) -> Net:
     return load(network, device)
 
 
-def _job(network: str, test: MazeTest, device: str) -> dict[str, Any]:
-    return measure_test(_network(network, device), test)
+def _job(network: str, test: MazeTest, device: str, deadline: float) -> dict[str, Any] | None:
+    """The figures of one cell; None after the deadline."""
+    return measure_test(_network(network, device), test) if time.time() < deadline else None
 
 
 def _about(network: PathLike, model: str) -> dict[str, Any]:
@@ -253,3 +255,268 @@ def _about(network: PathLike, model: str) -> dict[str, Any]:
         "filter": "none",
         "halting": f"at rest, or a number of iterations, then {LONGER} times as many",
     }
+
+
+# Tables
+
+
+@dataclass(frozen=True)
+class Published:
+    """A number of another paper, on mazes unlike this paper's."""
+
+    system: str
+    test: str
+    """The name of a test, or the column of a part of the grid"""
+    exact: float | None = None
+    """Per cent of the answers that equal the label"""
+    any_path: float | None = None
+    """Per cent of the answers that are a shortest path, whichever"""
+    parameters: str = ""
+    note: str = ""
+    source: str = ""
+    """Where it is published; "": reported, but we did not find where"""
+
+
+_KNUTSON = "arXiv 2410.03020"
+_EQR_CODE = "github.com/locuslab/EqR, supplements/maze_unique"
+_PEAK = "best checkpoint of a selected run, after more tuning than in the papers"
+_HARD, _UNIQUE = "30 maze-hard", "29 start=any,path=100-140"
+"""The names of the tests of `maze_hard`."""
+
+PUBLISHED: tuple[Published, ...] = (
+    Published("DT-Net (DT-Recall)", "dead end, no loops", any_path=100.0, source=_KNUTSON,
+              note="up to 99×99 with 3,000 iterations"),
+    Published("DT-Net (DT-Recall)", "anywhere, no loops", any_path=72.0, source=_KNUTSON,
+              note="falls with the number of ways out of the start"),
+    Published("PI-Net", "anywhere, no loops", any_path=94.0, source=_KNUTSON),
+    Published("HRM", _HARD, 74.5, 81.6, "27M", "any shortest path: the released weights, reported "
+              "by others", source="arXiv 2506.21734"),
+    Published("TRM", _HARD, 85.3, 90.7, "7M", "reproductions 75 to 84; any shortest path: the "
+              "released weights, reported by others", source="arXiv 2510.04871"),
+    Published("FPRM", _HARD, 87.0, parameters="7M", source="arXiv 2606.18206"),
+    Published("Attractor", _HARD, 93.1, parameters="27M", source="arXiv 2605.12466"),
+    Published("HRM", _UNIQUE, 0.3),
+    Published("TRM", _UNIQUE, 44.9),
+    Published("URM", _UNIQUE, 51.4),
+    Published("EqR", _UNIQUE, 93.0, source="arXiv 2605.21488"),
+    Published("TRM, tuned", _UNIQUE, 99.4, parameters="42.2K", source=_EQR_CODE, note=_PEAK),
+    Published("EqR, tuned", _UNIQUE, 99.6, parameters="42.2K", source=_EQR_CODE, note=_PEAK),
+    Published("EqR, tuned", _UNIQUE, 100.0, parameters="66.4K", source=_EQR_CODE, note=_PEAK),
+    Published("FRM", _UNIQUE, 98.0, note="± 1.8, peak 99.9"),
+)  # fmt: skip
+"""Numbers of others on these mazes, as reported: we repeated none. Those of Maze-Hard are of its
+test half; the best reproduction of TRM, 83.67 ± 2.28 %, is alphaXiv's (paper-implementations).
+"""
+
+
+GOAL = 99.0
+"""Per cent that every cell of the grid should reach."""
+
+Results = Mapping[str, Sequence[Count]]
+"""Of one network, by the name of the test: one for each seed."""
+
+TableRow = dict[str, str]
+
+CELLS = {
+    f"{n} start={start},p={p:g}": (n, p, start) for n in SIZES for p in LOOPS for start in STARTS
+}
+"""Size, loops and start of the cells of the grid, by name."""
+_PARTS = {
+    "dead end, no loops": (False, "dead-end"),
+    "anywhere, no loops": (False, "any"),
+    "dead end, loops": (True, "dead-end"),
+    "anywhere, loops": (True, "any"),
+}
+"""Columns that each cover a part of the grid: whether there are loops, and the start."""
+
+
+@dataclass(frozen=True)
+class MazeExperiment:
+    """Tables of networks on mazes unlike the paper's."""
+
+    name: str
+    title: str
+    note: str
+    tests: Collection[str]
+    """Their names"""
+    make_tables: Callable[[dict[str, Results], dict[str, str]], list[list[TableRow]]]
+    """From the results and the numbers of parameters of all networks"""
+    place = "past the paper"
+
+    def results(self, records: Records) -> dict[str, Results]:
+        """The results of every network that has some of its tests."""
+        by_model: dict[str, dict[str, list[Count]]] = {}
+        for record in records.all:
+            for test in record.counts:
+                if test.any_path and test.name in self.tests:
+                    by_model.setdefault(record.model, {}).setdefault(test.name, []).append(test)
+        return {
+            model: {name: largest_tests(tests) for name, tests in by_name.items()}
+            for model, by_name in sorted(by_model.items())
+        }
+
+    def tables(self, records: Records) -> list[list[TableRow]]:
+        """Its tables; empty ones are left out."""
+        parameters = {one.model: f"{one.figures['parameters']:,}" for one in records.all
+                      if "parameters" in one.figures}  # fmt: skip
+        return list(filter(None, self.make_tables(self.results(records), parameters)))
+
+    def state(self, records: Records) -> str:
+        """How many networks were tested."""
+        results = self.results(records)
+        seeds = {(model, one.seed) for model, tests in results.items()
+                 for test in tests.values() for one in test}  # fmt: skip
+        return counted(len(seeds), "network")
+
+
+def network_title(model: str) -> str:
+    """The name of a network in tables and pictures."""
+    return MODELS[model].title if model in MODELS else model
+
+
+def exact(test: Count) -> float:
+    """Per cent of the answers that equal the label, after the fewest iterations."""
+    return 100 * test.solved[min(test.solved)] / test.problems
+
+
+def any_path(test: Count) -> float:
+    """Per cent of the answers that are a shortest path, whichever."""
+    return 100 * test.any_path[min(test.solved)] / test.problems
+
+
+def _percent(tests: Sequence[Count], share: Callable[[Count], float]) -> str:
+    """Mean over seeds, with its standard error: ``99.50 ± 0.50 %``."""
+    mean = mean_of(list(map(share, tests)))
+    return "" if mean is None else mean.percent
+
+
+def _floor(tests: Sequence[Count], share: Callable[[Count], float] = any_path) -> str:
+    """Mean over tests, rounded down: 100.00 % stands for all mazes only."""
+    return f"{math.floor(100 * fmean(map(share, tests)) + 1e-9) / 100:.2f} %" if tests else ""
+
+
+def _seeds(cells: Results) -> str:
+    """How many seeds there are, and in the cell with the fewest if not all are in every cell."""
+    every = len({one.seed for tests in cells.values() for one in tests})
+    fewest, size = min(
+        ((len(tests), CELLS[name][0]) for name, tests in cells.items()), default=(every, 0)
+    )
+    return str(every) + (f"; from size {size} on at least {fewest}" if fewest < every else "")
+
+
+def _lowest(cells: Results) -> str:
+    """The cell with the lowest mean over seeds."""
+    means = [(fmean(map(any_path, cells[name])), name) for name in CELLS if name in cells]
+    if not means:
+        return ""
+    _, name = min(means, key=lambda mean: mean[0])
+    n, p, start = CELLS[name]
+    return f"{_floor(cells[name])} (n = {n}, p = {p:g}, {STARTS[start]})"
+
+
+def _shift_tables(networks: dict[str, Results], parameters: dict[str, str]) -> list[list[TableRow]]:
+    """A row for each network on the grid, then published numbers on parts of it."""
+    good, changed = (
+        f"cells with ≥ {GOAL:g} % in every seed",
+        f"answers changed after {LONGER} times the iterations",
+    )
+    columns = ("network", "parameters", "seeds", *_PARTS, "lowest cell", good, "exact, all cells",
+               changed, "201×201, p = 0.1", "source")  # fmt: skip
+    rows = []
+    for model, by_name in networks.items():
+        cells = {name: tests for name, tests in by_name.items() if name in CELLS}
+        results = [one for tests in cells.values() for one in tests]
+        large = [one for test in LARGE for one in by_name.get(test.name, ())]
+        reached = sum(all(any_path(one) >= GOAL for one in tests) for tests in cells.values())
+        row = {
+            "network": network_title(model),
+            "parameters": parameters.get(model, ""),
+            "seeds": _seeds(cells),
+            "lowest cell": _lowest(cells),
+            good: f"{reached} of {len(cells)}",
+            "exact, all cells": _floor(results, exact),
+            changed: f"{sum(one.figures['answers changed'] for one in results):,} of "
+                     f"{sum(one.problems for one in results):,}",
+            "201×201, p = 0.1": _floor(large),
+        }  # fmt: skip
+        for column, part in _PARTS.items():
+            inside = {name for name, (_, p, start) in CELLS.items() if (p > 0, start) == part}
+            row[column] = _floor([one for name in cells.keys() & inside for one in cells[name]])
+        rows.append(row)
+    for one in PUBLISHED:
+        if one.test in _PARTS:
+            number = f"{one.any_path:g} %" + (f" ({one.note})" if one.note else "")
+            rows.append({"network": one.system, one.test: number, "source": one.source})
+    return [[{column: row.get(column, "") for column in columns} for row in rows]]
+
+
+def _hard_tables(networks: dict[str, Results], parameters: dict[str, str]) -> list[list[TableRow]]:
+    """Ours and published numbers on Maze-Hard and Maze-Unique; how Maze-Hard's labels are."""
+    columns = ("network", "mazes", "parameters", "exact", "any shortest path", "seeds", "note",
+               "source")  # fmt: skip
+    rows = []
+    for name, title, ours in (
+        (_HARD, "Maze-Hard", "training half"), (_UNIQUE, "Maze-Unique", "generated")
+    ):  # fmt: skip
+        for model, by_name in networks.items():
+            if tests := by_name.get(name):
+                most = max(one.problems for one in tests)
+                rows.append({
+                    "network": network_title(model), "mazes": f"{title}, {ours}, {most:,} mazes",
+                    "parameters": parameters.get(model, ""), "exact": _percent(tests, exact),
+                    "any shortest path": _percent(tests, any_path), "seeds": str(len(tests)),
+                })  # fmt: skip
+        for one in (one for one in PUBLISHED if one.test == name):
+            numbers = {"exact": one.exact, "any shortest path": one.any_path}
+            rows.append({
+                "network": one.system, "mazes": f"{title}, published test set",
+                "parameters": one.parameters, "note": one.note,
+                "source": one.source or "reported; not found by us",
+                **{key: f"{value:g} %" for key, value in numbers.items() if value is not None},
+            })  # fmt: skip
+    audits = [one for by_name in networks.values() for one in by_name.get(_HARD, ())]
+    return [[{column: row.get(column, "") for column in columns} for row in rows], _labels(audits)]
+
+
+def _labels(tests: Sequence[Count]) -> list[TableRow]:
+    """How Maze-Hard's labels were chosen; [] without a test on its files."""
+    audits = [
+        (one.problems, [one.figures.get("labels", {}).get(name) for name in LABELS])
+        for one in tests
+    ]
+    audits = [audit for audit in audits if None not in audit[1]]
+    if not audits:
+        return []
+    problems, (same, unique, median) = max(audits, key=lambda audit: audit[0])
+    cells = {
+        "labels that are the path down the distance to the goal which takes the first of down, "
+        "left, right, up": f"{same:,} of {problems:,}",
+        "mazes with one shortest path": f"{unique:,} of {problems:,}",
+        "median number of shortest paths": f"{median:,.0f}",
+    }
+    return [{"Maze-Hard, training half": name, "mazes": text} for name, text in cells.items()]
+
+
+_EXPERIMENTS = (
+    MazeExperiment(
+        "maze-shifts", "Mazes with loops, and starts anywhere",
+        "Knutson et al.'s grid: sizes 9, 19 … 99, loops p = 0, 0.1 … 0.9, 0.99 (each wall of "
+        "the lattice is also opened with probability p), start at a dead end or on any open "
+        "cell. Any shortest path counts, unless the column says exact. A network runs until "
+        "its state is at rest, or for n² iterations (at least 1,000), then "
+        f"{LONGER} times as long. Knutson et al. report that DT-Net and PI-Net collapse with "
+        "loops, however long they run.",
+        {*CELLS, *(test.name for test in LARGE)}, _shift_tables,
+    ),
+    MazeExperiment(
+        "maze-hard", "Maze-Hard and Maze-Unique",
+        "Exact: the answer equals the label, one of many shortest paths. **Ours is on the "
+        "training half of Maze-Hard, on which we did not train, because we do not have the "
+        "test half;** the published numbers are of networks trained on that half and judged on "
+        "the test half. Our mazes of Maze-Unique's kind are generated: 29×29, start anywhere, "
+        "path of 100 to 140 steps.",
+        {_HARD, _UNIQUE}, _hard_tables,
+    ),
+)  # fmt: skip
+MAZE_EXPERIMENTS: dict[str, MazeExperiment] = {one.name: one for one in _EXPERIMENTS}
+"""By name."""

@@ -33,8 +33,8 @@ from typing import IO, Any, cast
 
 from iterant import __version__, registry
 from iterant.errors import DataError, UsageError
-from iterant.experiments.past_the_paper import PAST
 from iterant.experiments.records import read_records, shipped_results
+from iterant.experiments.shifts import MAZE_EXPERIMENTS
 from iterant.export.hub import Source, open_source
 from iterant.export.onnx import export_onnx, need_extra
 from iterant.formatting import counted
@@ -195,7 +195,7 @@ def maze_table() -> list[dict[str, str]]:
     "address" is where a source is to be read; "" where it is not known.
     """
     files = sorted((shipped_results() / "recipes").glob("maze-shifts*.jsonl"))
-    rows = PAST["maze-hard"].rows(read_records(*files))
+    rows = MAZE_EXPERIMENTS["maze-hard"].tables(read_records(*files))[0]
     label = ("training half", "training half, not trained on")
     return [
         {

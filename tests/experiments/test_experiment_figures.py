@@ -10,7 +10,7 @@ from made_up import keep
 
 from iterant.draw.plots import Line
 from iterant.experiments.catalogue import EXPERIMENTS
-from iterant.experiments.figures import figure_panels, lines_of, save_figure, style_of
+from iterant.experiments.figures import figure_panels, lines_of, save_pictures, style_of
 from iterant.experiments.records import Records, read_records
 from iterant.experiments.report import rows_of
 
@@ -63,7 +63,7 @@ def test_mean_change_is_nan_where_a_seed_overflows(tmp_path: Path) -> None:
     assert list(line.trace.y[:2]) == [1.5, 4.0]
     assert math.isnan(line.trace.y[2]), "not 7, the mean of the other seed"
     assert cell("fig-prefix-delta", records) == "– (overflow in 1 of 2)"
-    assert len(save_figure(EXPERIMENTS["fig-prefix-delta"], records, tmp_path)) == 2
+    assert len(save_pictures(EXPERIMENTS["fig-prefix-delta"], records, tmp_path)) == 2
 
 
 @pytest.mark.parametrize(("share", "drawn"), [(0.79, True), (0.01, False), (0.0, False)])
@@ -79,7 +79,7 @@ def test_share_of_flipped_bits_recovered_from(tmp_path: Path, share: float, draw
         (line,) = by_label.values()
         assert (line.trace.y[0], math.isnan(line.trace.y[1])) == (12, True)
         assert list(line.trace.x) == [0, 1], "indices start at 0"
-        assert len(save_figure(EXPERIMENTS["fig-overthinking"], records, tmp_path)) == 2
+        assert len(save_pictures(EXPERIMENTS["fig-overthinking"], records, tmp_path)) == 2
     number = "–" if mean is None else "12.00"
     assert cell("fig-overthinking", records) == f"{number} ({100 * share:.1f} % recovered)"
 

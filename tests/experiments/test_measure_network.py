@@ -36,7 +36,7 @@ def test_a_run_of_the_papers_network_fills_its_row(
     assert result["figures"]["precision"] == "fp32", "of training, by the run's recipe"
     (record,) = read_records(results).all
     assert (record.model, record.seed) == ("mazes-recall-a0.01", 3)
-    assert [count.size for count in record.counts] == ["201", "801"]
+    assert [count.name for count in record.counts] == ["201", "801"]
     theirs, _ = rows_of(EXPERIMENTS["mazes-801"], read_records(results))
     assert theirs["all seeds"] == "0.00 % after 1 and 2"
 

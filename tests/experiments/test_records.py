@@ -13,15 +13,16 @@ from made_up import figures, keep, keep_count
 
 from iterant.errors import RunError
 from iterant.experiments.measures import Accuracy, Changes, Peaks, Recovered, RecoveryByIndex
-from iterant.experiments.past_the_paper import PAST
 from iterant.experiments.records import (
+    ANY,
+    LABELS,
     Record,
     Records,
     check_figures,
     keep_record,
     read_records,
 )
-from iterant.experiments.shifts import ANY, LABELS
+from iterant.experiments.shifts import MAZE_EXPERIMENTS
 
 STUDIES = {
     "noise": {"samples": 10, "right": [0, 10], "mean iterations": 3.5},
@@ -94,7 +95,7 @@ def test_every_measure_accepts_a_valid_record(path: tuple[Any, ...], value: Any)
     if is_valid(figures):
         record = Record(figures["model"], figures["seed"], True, {}, figures, Path(__file__))
         assert len(list(record.counts)) <= 2
-        for past in PAST.values():
+        for past in MAZE_EXPERIMENTS.values():
             assert past.tables(Records((record,)))
         assert record.older in (True, False)
         for measure in MEASURES:

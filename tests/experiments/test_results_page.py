@@ -10,11 +10,10 @@ from made_up import keep, keep_count
 
 from iterant.draw.plots import stamp
 from iterant.experiments.catalogue import EXPERIMENTS
-from iterant.experiments.figures import figure_panels
+from iterant.experiments.figures import pictures
 from iterant.experiments.models import MODELS
-from iterant.experiments.past_the_paper import PAST
 from iterant.experiments.records import read_records, read_results
-from iterant.experiments.report import results_page, rows_of, state_of
+from iterant.experiments.report import ALL_EXPERIMENTS, results_page, rows_of, state_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECALL = "mazes-recall-a0.01"
@@ -133,13 +132,13 @@ def test_missing_seeds_by_reason(tmp_path: Path) -> None:
 def test_pictures_show_the_current_records() -> None:
     results = REPOSITORY / "results"
     records = read_results(results).whole
-    shown = {one.name: figure_panels(one, records) for one in EXPERIMENTS.values()}
-    drawn = {name: panels for name, panels in shown.items() if any(some for _, some in panels)}
-    maps = {name: maps for one in PAST.values() for name, maps in one.pictures(records).items()}
-    assert {path.stem for path in (results / "figures").iterdir()} == {*drawn, *maps}
-    for name, panels in (drawn | maps).items():
+    drawn: dict[str, Any] = {}
+    for one in ALL_EXPERIMENTS.values():
+        drawn |= pictures(one, records)
+    assert {path.stem for path in (results / "figures").iterdir()} == drawn.keys()
+    for name, content in drawn.items():
         svg = (results / "figures" / f"{name}.svg").read_text(encoding="utf-8")
-        assert stamp(panels) in svg, f"draw {name} again: iterant reproduce --all"
+        assert stamp(content) in svg, f"draw {name} again: iterant reproduce --all"
 
 
 def test_row_without_curves(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,12 @@ from torch import Tensor
 
 from iterant.draw.plots import heat_maps_figure
 from iterant.errors import RunError
-from iterant.experiments.past_the_paper import PAST
-from iterant.experiments.records import keep_record, read_records
+from iterant.experiments.figures import pictures, save_pictures
+from iterant.experiments.records import ANY, keep_record, read_records
 from iterant.experiments.report import results_page
 from iterant.experiments.shifts import (
-    ANY,
     GRID,
+    MAZE_EXPERIMENTS,
     MazeTest,
     audit,
     grid,
@@ -58,6 +60,12 @@ def test_the_grid_is_that_of_knutson_et_al() -> None:
     assert GRID[0].key == "9 start=dead-end,p=0:100:1000"
     assert GRID[-1].key == "99 start=any,p=0.99:100:9801"
     assert {test.count for test in grid({n: n for n in range(9, 100, 10)})} == {*range(9, 100, 10)}
+
+
+def test_it_needs_neither_rich_nor_cyclopts() -> None:
+    """Networks are also tested where only torch, numpy and safetensors are installed."""
+    code = "import sys; sys.modules.update(rich=None, cyclopts=None, matplotlib=None); import "
+    subprocess.run([sys.executable, "-c", f"{code}iterant.experiments.shifts"], check=True)
 
 
 def without_seconds(path: Path) -> list[dict[str, Any]]:
@@ -171,7 +179,7 @@ def test_table_and_heat_maps_are_means_over_seeds(tmp_path: Path) -> None:
     keep_cells(tmp_path / "a", 0, {cells[0]: 1}, problems=10)
     keep_cells(tmp_path / "z", 1, {cells[0]: 1}, problems=10)
     records = read_records(tmp_path)
-    mine, other, *published = PAST["maze-shifts"].rows(records)
+    mine, other, *published = MAZE_EXPERIMENTS["maze-shifts"].tables(records)[0]
     assert mine == {
         "network": "mine", "parameters": "1,234", "seeds": "2", "dead end, no loops": "100.00 %",
         "anywhere, no loops": "", "dead end, loops": "", "anywhere, loops": "99.00 %",
@@ -182,21 +190,21 @@ def test_table_and_heat_maps_are_means_over_seeds(tmp_path: Path) -> None:
     }  # fmt: skip
     assert other["201×201, p = 0.1"] == "95.00 %"
     assert [row["source"] for row in published] == ["arXiv 2410.03020"] * 3
-    dead_end, anywhere = PAST["maze-shifts"].pictures(records)["maze-shifts-mine"]
+    dead_end, anywhere = pictures(MAZE_EXPERIMENTS["maze-shifts"], records)["maze-shifts-mine"]
     assert dead_end.values[0][0] == 100
     assert (anywhere.values[1][0], anywhere.values[1][-1]) == (99.5, 98.5)
     assert sum(not math.isnan(value) for row in anywhere.values for value in row) == 2
     texts = [text.get_text() for text in heat_maps_figure([anywhere]).axes[0].texts]
     assert texts == ["99.5", "98.5"]
-    names = [path.name for path in PAST["maze-shifts"].save(records, tmp_path / "figures")]
-    assert names == ["maze-shifts-mine.png", "maze-shifts-mine.svg"], "not of 201×201 alone"
+    paths = save_pictures(MAZE_EXPERIMENTS["maze-shifts"], records, tmp_path / "figures")
+    assert {path.stem for path in paths} == {"maze-shifts-mine"}, "not of 201×201 alone"
 
 
 def test_nearly_all_is_not_shown_as_all(tmp_path: Path) -> None:
     cells = {test.name: 100 for test in GRID}
     for seed in range(3):
         keep_cells(tmp_path, seed, cells | {"9 start=any,p=0.1": 99 + min(seed, 1)})
-    (row, *_) = PAST["maze-shifts"].rows(read_records(tmp_path))
+    (row, *_) = MAZE_EXPERIMENTS["maze-shifts"].tables(read_records(tmp_path))[0]
     assert row["anywhere, loops"] == "99.99 %", "all but one of 30,000"
     assert row["dead end, loops"] == "100.00 %"
 
@@ -205,7 +213,7 @@ def test_maze_hard_beside_published_numbers(tmp_path: Path) -> None:
     for seed, count in enumerate([100, 98]):
         keep_cells(tmp_path / "runs", seed, {"30 maze-hard": count})
     records = read_records(tmp_path / "runs")
-    rows = PAST["maze-hard"].rows(records)
+    rows = MAZE_EXPERIMENTS["maze-hard"].tables(records)[0]
     assert rows[0] == {
         "network": "mine", "mazes": "Maze-Hard, training half, 100 mazes", "parameters": "1,234",
         "exact": "98.00 ± 1.00 %", "any shortest path": "99.00 ± 1.00 %", "seeds": "2",
@@ -214,7 +222,7 @@ def test_maze_hard_beside_published_numbers(tmp_path: Path) -> None:
     by_name = {row["network"]: row for row in rows if row["mazes"].startswith("Maze-Hard")}
     assert by_name["TRM"]["any shortest path"] == "90.7 %"
     assert all(row["source"] for row in rows[1:])
-    _, labels = PAST["maze-hard"].tables(records)
+    _, labels = MAZE_EXPERIMENTS["maze-hard"].tables(records)
     assert [row["mazes"] for row in labels] == ["100 of 100", "3 of 100", "1,234"]
     page = results_page(tmp_path).partition("## Past the paper")[2]
     assert "| mine | Maze-Hard, training half, 100 mazes | 1,234 | 98.00 ± 1.00 % |" in page

@@ -21,9 +21,8 @@ import pytest
 
 from iterant.cli.main import run
 from iterant.errors import DataError, IterantError, MissingExtra, UsageError
-from iterant.experiments.paper_numbers import PUBLISHED
-from iterant.experiments.records import keep_record
-from iterant.experiments.shifts import ANY
+from iterant.experiments.records import ANY, keep_record
+from iterant.experiments.shifts import PUBLISHED
 from iterant.export.hub import Source, open_source
 from iterant.web import build_page, find_page, page, page_server
 from iterant.zoo import card, loading

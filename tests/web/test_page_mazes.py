@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import iterant
-from iterant.experiments.paper_numbers import PUBLISHED
+from iterant.experiments.shifts import PUBLISHED
 from iterant.nets import Net
 from iterant.tasks.mazes.grid import from_image
 from web.browsing import Visit
