@@ -11,7 +11,6 @@ Nothing is uploaded.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from typing import Any
 from iterant.formatting import counted
 from iterant.io import read_weights, write_atomic, write_json
 from iterant.io.checkpoint import CONFIG, write_shard
-from iterant.io.files import check_new_folder, make_folder, read_bytes
+from iterant.io.files import PathLike, check_new_folder, make_folder, read_bytes
 from iterant.nets import Net, depth_of, parameter_count
 from iterant.zoo.loading import CARD, folder_of, load
 
@@ -54,11 +53,7 @@ print(answer.prediction, answer.steps, answer.settled)
 
 
 def export_hub(
-    name_or_path: str | os.PathLike[str],
-    out: str | os.PathLike[str],
-    *,
-    which: str | None = None,
-    trust: bool = False,
+    name_or_path: PathLike, out: PathLike, *, which: str | None = None, trust: bool = False
 ) -> Path:
     """Write a trained network as a folder for the hub, which must be new or empty.
 

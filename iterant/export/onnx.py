@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import importlib
 import logging
-import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from torch import Tensor, nn
 from iterant.engine import last, think
 from iterant.errors import MissingExtra, NetError
 from iterant.io import read_weights, write_atomic, write_json
-from iterant.io.files import check_new_folder, make_folder
+from iterant.io.files import PathLike, check_new_folder, make_folder
 from iterant.nets import Net, depth_of, parameter_count
 from iterant.zoo.loading import folder_of, load
 
@@ -90,11 +89,7 @@ def need_extra() -> None:
 
 @torch.no_grad()
 def export_onnx(
-    name_or_path: str | os.PathLike[str],
-    out: str | os.PathLike[str],
-    *,
-    which: str | None = None,
-    trust: bool = False,
+    name_or_path: PathLike, out: PathLike, *, which: str | None = None, trust: bool = False
 ) -> Exported:
     """Write a trained network as ONNX graphs into a new or empty folder, and check them.
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
-import os
 import shutil
 import subprocess
 import tarfile
@@ -39,7 +38,7 @@ from iterant.experiments.records import read_records, shipped_results
 from iterant.export.onnx import export_onnx, need_extra
 from iterant.formatting import counted
 from iterant.io import read_json, read_weights, write_json
-from iterant.io.files import cache_folder, check_new_folder, make_folder, read_bytes
+from iterant.io.files import PathLike, cache_folder, check_new_folder, make_folder, read_bytes
 from iterant.tasks.protocol import task
 from iterant.zoo import load, shipped
 from iterant.zoo.loading import folder_of
@@ -133,9 +132,9 @@ def find_page() -> Page:
 
 
 def build_page(
-    out: str | os.PathLike[str] | None = None,
+    out: PathLike | None = None,
     *,
-    networks: Iterable[str | os.PathLike[str]] | None = None,
+    networks: Iterable[PathLike] | None = None,
     runtime: Path | None = None,
     trust: bool = False,
     log: Callable[[str], object] = lambda line: None,
@@ -238,22 +237,22 @@ def _repository() -> str | None:
 
 
 def _by_name(
-    networks: Iterable[str | os.PathLike[str]], *, trust: bool
-) -> dict[str, tuple[str | os.PathLike[str], dict[str, Any]]]:
+    networks: Iterable[PathLike], *, trust: bool
+) -> dict[str, tuple[PathLike, dict[str, Any]]]:
     """The networks and what their folders say of them, by unique names, sorted by task."""
     tasks, sources = registry.known("task"), []
     for network in networks:
         saved, _ = read_weights(folder_of(network))
         load(network, trust=trust)  # whether it can be loaded, before anything is fetched
-        name, of_task = Path(network).resolve().name, saved.get("task")
-        if of_task not in tasks:
+        name, trained_for = Path(network).resolve().name, saved.get("task")
+        if trained_for not in tasks:
             raise UsageError(
-                f"{name!r} was trained for {of_task or 'a task that it does not name'}; "
+                f"{name!r} was trained for {trained_for or 'a task that it does not name'}; "
                 f"the page shows {', '.join(tasks)}"
             )
-        order = (tasks.index(of_task), name != of_task)
+        order = (tasks.index(trained_for), name != trained_for)
         sources.append((order, name, network, saved))
-    by_name: dict[str, tuple[str | os.PathLike[str], dict[str, Any]]] = {}
+    by_name: dict[str, tuple[PathLike, dict[str, Any]]] = {}
     for _, stem, network, saved in sorted(sources, key=itemgetter(0)):
         name, number = stem, 1
         while name in by_name:
