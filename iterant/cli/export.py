@@ -34,23 +34,22 @@ def export(
         out: the new folder [default: NAME-onnx or NAME-hub, here]
         which: checkpoint of a run: best, averaged (EMA) or last
     """
-    from iterant.export import export_hub, export_onnx, open_source
+    from iterant.export import export_hub, export_onnx
     from iterant.export.onnx import STEPS
 
-    source = open_source(run, which, trust=trust_code)
-    target = out or Path(f"{source.name}-{to}")
+    target = out or Path(f"{Path(run).resolve().name}-{to}")
     if to == "hub":
-        export_hub(source, target)
+        export_hub(run, target, which=which, trust=trust_code)
         echo(
             f"{target}: README.md (read it before you publish it), config.json, model.safetensors;"
             f' load it with iterant.load("{target}")'
         )
     else:
-        exported = export_onnx(source, target)
+        exported = export_onnx(run, target, which=which, trust=trust_code)
         sizes = ", ".join("×".join(map(str, space)) for space in exported.spaces)
         echo(
             f"{target}: read.onnx, step.onnx, answer.onnx, network.json; "
-            f"{source.parameters:,} parameters, within {exported.worst:.1e} of PyTorch "
+            f"{exported.parameters:,} parameters, within {exported.worst:.1e} of PyTorch "
             f"over {STEPS} iterations at {sizes}"
         )
 

@@ -33,12 +33,14 @@ if TYPE_CHECKING:
     from iterant.solving import Film, Frame, Viewer
     from iterant.tasks.protocol import Problem, Task
 
-_FIRST_LINE_SECONDS, _LINE_SECONDS, _PICTURE_SECONDS = 2.0, 5.0, 1 / 8
-"""Until the first line of progress without a terminal, between two, between pictures of solving."""
+_FIRST_LINE_SECONDS, _LINE_SECONDS = 2.0, 5.0
+"""Without a terminal: time until the first line of progress, and between two lines."""
 _ESTIMATE_SECONDS = 0.3
-"""Of work, after which a command that will take long says how long."""
+"""Time after which work that will take longer than `_LINE_SECONDS` says how long."""
+_PICTURE_SECONDS = 1 / 8
+"""Least time between two pictures of a problem that is being solved."""
 _LINES_BESIDE, _FEWEST_LINES = 4, 6
-"""Terminal lines for text beside the live picture; least height of a picture."""
+"""Terminal lines for text beside such a picture; its least height."""
 
 
 _UNPRINTABLE = re.compile(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_type_hints
 
 from cyclopts import Group, Parameter
 
@@ -49,13 +47,9 @@ def recipe_fields() -> list[tuple[str, str, str]]:
     return rows
 
 
-def with_recipe_flags(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command with ``**changes`` a flag for every recipe field but the notes.
-
-    Only flags that are given reach the command: ``--grad-clip none`` differs from no --grad-clip.
-    """
-    signature, types = inspect.signature(command), get_type_hints(Recipe)
-    flags = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+def _flags() -> dict[str, Any]:
+    """The types of the flags of a recipe: all its fields but the notes, and their old names."""
+    types, flags = get_type_hints(Recipe), dict[str, Any]()
     groups: dict[str, Group] = {}
     for section, name, text in recipe_fields():
         if name == "notes":
@@ -64,20 +58,18 @@ def with_recipe_flags(command: Callable[..., None]) -> Callable[..., None]:
         # The task knows how its sizes are written: 32, or 0:600000.
         kind: Any = str if name == "size" else types[name]
         extra = SEVERAL if "tuple" in str(kind) else Parameter()
-        hint = Annotated[kind | None, extra, Parameter(help=text, group=group)]
-        flags.append(
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
-        )
-    for old, name in OLD_NAMES.items():
-        hidden: Any = Annotated[types[name] | None, Parameter(show=False)]
-        flags.append(
-            inspect.Parameter(old, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hidden)
-        )
-    vars(command)["__signature__"] = signature.replace(parameters=flags)
-    return command
+        flags[name] = Annotated[kind | None, extra, Parameter(help=text, group=group)]
+    hidden = Parameter(show=False)
+    return flags | {old: Annotated[types[name] | None, hidden] for old, name in OLD_NAMES.items()}
 
 
-@with_recipe_flags
+if TYPE_CHECKING:
+    RecipeFlags = dict[str, Any]
+else:
+    # Holds only the flags that are given: --grad-clip none differs from no --grad-clip.
+    RecipeFlags = TypedDict("RecipeFlags", _flags(), total=False)
+
+
 def train(
     task: Annotated[str | None, Parameter(help=TASKS)] = None,
     /,
@@ -98,7 +90,7 @@ def train(
     show: Annotated[bool, FLAG] = False,
     json: Annotated[bool, FLAG] = False,
     trust_code: TrustCode = False,
-    **changes: Any,
+    flags: Annotated[RecipeFlags | None, Parameter(name="*")] = None,
 ) -> None:
     """Train a network; every field of its recipe is a flag.
 
@@ -120,18 +112,23 @@ def train(
         show: print the whole recipe and train nothing
         json: with --show: print the recipe as JSON
     """
-    arguments: dict[str, Any] = {"data": data, "device": device, "time_limit": time_limit,
-                                 "trust": trust_code}  # fmt: skip
+    changes = flags or {}
     if json and not show:
         raise UsageError("--json says how --show prints; give both")
+    if seeds is not None and init_from is not None:
+        raise UsageError("--init-from is for one run; start each seed by itself with --seed")
+    if seeds is not None and seed is not None:
+        raise UsageError("give --seed for one run or --seeds for several, not both")
+    arguments: dict[str, Any] = {"task": task, "data": data, "device": device,
+                                 "time_limit": time_limit, "trust": trust_code}  # fmt: skip
     if resume is not None:
         fixed = {"recipe": recipe, "recipe-file": recipe_file, "out": out, "seed": seed,
                  "init-from": init_from, "show": show or None}  # fmt: skip
         names = [*(flag for flag, value in fixed.items() if value is not None), *changes]
         if names:
-            flags = ", ".join(f"--{name.replace('_', '-')}" for name in names)
-            raise UsageError(f"a resumed run keeps its recipe, seed and folder; leave out {flags}")
-        arguments |= {"task": task, "resume": resume}
+            given = ", ".join(f"--{name.replace('_', '-')}" for name in names)
+            raise UsageError(f"a resumed run keeps its recipe, seed and folder; leave out {given}")
+        arguments["resume"] = resume
     elif task is None:
         raise UsageError(
             f"which task? give one of: {', '.join(registry.known('task'))}; "
@@ -150,11 +147,7 @@ def train(
         if out is None:
             name = f"{task_object.spec.name}-{full_recipe.name}"
             out = free_folder(name if seeds is not None else f"{name}-{seed or 0}")
-        arguments |= {"task": task, "recipe": full_recipe, "out": out}
-    if seeds is not None and init_from is not None:
-        raise UsageError("--init-from is for one run; start each seed by itself with --seed")
-    if seeds is not None and seed is not None:
-        raise UsageError("give --seed for one run or --seeds for several, not both")
+        arguments |= {"recipe": full_recipe, "out": out}
     with output_may_fail():
         if seeds is None:
             _train_one({**arguments, "seed": seed, "init_from": init_from}, tensorboard=tensorboard)

@@ -21,7 +21,6 @@ Their names of tensors (with ``module.`` in front if saved from DataParallel):
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +31,7 @@ from torch import Tensor
 
 from iterant.errors import DataError, IterantError, argument
 from iterant.io import save_weights
-from iterant.io.files import check_new_folder, read_bytes
+from iterant.io.files import PathLike, check_new_folder, read_bytes
 from iterant.io.pth import load_pth
 from iterant.nets import FeedForwardConfig, PaperConfig, build
 from iterant.nets.protocol import Needs, tensor_faults
@@ -51,11 +50,7 @@ class Imported:
 
 
 def import_checkpoint(
-    path: str | os.PathLike[str],
-    *,
-    task: TaskSpec,
-    out: str | os.PathLike[str],
-    group_norm: bool = False,
+    path: PathLike, *, task: TaskSpec, out: PathLike, group_norm: bool = False
 ) -> Imported:
     """Convert a checkpoint file to a weights folder, which must be new or empty.
 

@@ -11,18 +11,14 @@ Nothing is uploaded.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from iterant.formatting import counted
 from iterant.io import read_weights, write_atomic, write_json
-from iterant.io.checkpoint import CONFIG, FORMAT, write_shard
-from iterant.io.files import check_new_folder, make_folder, read_bytes
+from iterant.io.checkpoint import CONFIG, write_shard
+from iterant.io.files import PathLike, check_new_folder, make_folder, read_bytes
 from iterant.nets import Net, depth_of, parameter_count
 from iterant.zoo.loading import CARD, folder_of, load
 
@@ -35,7 +31,7 @@ tags:
 
 # {name}
 
-A network with {parameters:,} parameters{task}. {iterates}
+A network with {parameters:,} parameters{purpose}. {iterates}
 
 ## Use
 ```python
@@ -56,106 +52,58 @@ print(answer.prediction, answer.steps, answer.settled)
 """
 
 
-@dataclass(frozen=True)
-class Source:
-    """A network on the CPU, and the information about it in its folder."""
-
-    name: str
-    net: Net
-    kind: str
-    """Its name in `iterant.registry`, or ``module:Class``"""
-    config: Mapping[str, Any]
-    tensors: Mapping[str, Tensor]
-    task: str | None = None
-    """The task it was trained for, if known"""
-    about: Mapping[str, Any] = field(default_factory=dict)
-    """Everything else: recipe, seed, origin, figures"""
-    folder: Path | None = None
-    """The folder it was read from"""
-    data: str | None = None
-    """The path of the problems of a run, if they are not generated"""
-
-    @property
-    def parameters(self) -> int:
-        """The number of parameters."""
-        return parameter_count(self.net)
-
-
-def open_source(
-    name_or_path: str | os.PathLike[str], which: str | None = None, *, trust: bool = False
-) -> Source:
-    """The network of this name, run or folder; ``which`` chooses a checkpoint of a run.
-
-    ``trust``: import the user-defined network that the folder names.
-    """
-    folder = folder_of(name_or_path)
-    config, tensors = read_weights(folder, which)
-    known = ("format", "kind", "config", "task", "data")
-    return Source(
-        name=Path(os.fspath(name_or_path)).resolve().name,
-        net=load(name_or_path, "cpu", which, trust=trust),
-        kind=config["kind"],
-        config=config["config"],
-        tensors=tensors,
-        task=config.get("task"),
-        about={key: config[key] for key in config if key not in known},
-        folder=folder,
-        data=config.get("data"),
-    )
-
-
 def export_hub(
-    source: str | os.PathLike[str] | Source,
-    out: str | os.PathLike[str],
-    *,
-    which: str | None = None,
-    trust: bool = False,
+    name_or_path: PathLike, out: PathLike, *, which: str | None = None, trust: bool = False
 ) -> Path:
-    """Write a trained network as a folder for the hub, which must be new or empty."""
-    if not isinstance(source, Source):
-        source = open_source(source, which, trust=trust)
+    """Write a trained network as a folder for the hub, which must be new or empty.
+
+        >>> export_hub("runs/m0", "m0-hub")
+
+    ``which`` chooses a checkpoint of a run. ``trust``: import the user-defined network that the
+    folder names.
+    """
+    source = folder_of(name_or_path)
+    saved, tensors = read_weights(source, which)
+    net = load(name_or_path, which=which, trust=trust)
     folder = make_folder(check_new_folder(out))
-    shard = write_shard(folder / "model.safetensors", source.tensors, {"format": "pt"})
-    config = {
-        "format": FORMAT,
-        **source.about,
-        "model_type": "iterant",
-        "kind": source.kind,
-        "config": dict(source.config),
-        **({"task": source.task} if source.task else {}),
-    }
+    shard = write_shard(folder / "model.safetensors", tensors, {"format": "pt"})
+    # The path of the problems of a run means nothing elsewhere.
+    config = {**saved, "model_type": "iterant"}
+    config.pop("data", None)
     files: dict[str, bytes] = {}
-    if source.folder is not None and (source.folder / CARD).is_file():  # a shipped network
-        paths = [source.folder / CARD, *source.folder.glob("*.png")]
+    if (source / CARD).is_file():  # a shipped network
+        paths = [source / CARD, *source.glob("*.png")]
         files = {path.name: read_bytes(path) for path in paths if not path.is_symlink()}
-    files["README.md"] = _readme(source, config, files.get(CARD, b"")).encode()
-    for name, content in files.items():
-        write_atomic(folder / name, content)
+    name = Path(name_or_path).resolve().name
+    files["README.md"] = _readme(name, net, config, files.get(CARD, b"")).encode()
+    for file, content in files.items():
+        write_atomic(folder / file, content)
     # Last: a folder with a config.json is complete.
     config["weights"] = {"shards": [shard], "split": {}}
     write_json(folder / CONFIG, config, checksummed=True)
     return folder
 
 
-def _readme(source: Source, config: Mapping[str, Any], card: bytes) -> str:
+def _readme(name: str, net: Net, config: Mapping[str, Any], card: bytes) -> str:
     """The model card: a header for the hub, then prose and what is recorded."""
-    tags = ["iterant", "logical-extrapolation", "deep-thinking", source.task]
-    depth = depth_of(source.net)
-    problems, task = "inputs = ...   # what it was trained on", ""
-    if source.task:
-        problems = f"task = iterant.task({json.dumps(source.task)})\n"
+    task = config.get("task")
+    tags = ["iterant", "logical-extrapolation", "deep-thinking", task]
+    depth = depth_of(net)
+    problems, purpose = "inputs = ...   # what it was trained on", ""
+    if task:
+        problems = f"task = iterant.task({json.dumps(task)})\n"
         problems += "inputs = task.sample(4, seed=1).inputs"
-        task = f" for the task `{source.task}`"
+        purpose = f" for the task `{task}`"
     iterates = "It repeats one step: harder problems take more iterations, not more weights."
     if depth is not None:
         iterates = f"It has {counted(depth, 'iteration')}, each with weights of its own."
     recorded = {key: value for key, value in config.items() if key not in ("card", "format")}
     return _README.format(
         tags="\n".join(f"- {json.dumps(tag)}" for tag in tags if tag),
-        name=source.name,
-        trust=", trust=True" if ":" in source.kind else "",  # a user-defined network
-        parameters=source.parameters,
-        task=task,
+        name=name,
+        trust=", trust=True" if ":" in config["kind"] else "",  # a user-defined network
+        parameters=parameter_count(net),
+        purpose=purpose,
         iterates=iterates,
         problems=problems,
         config=json.dumps(recorded, indent=1).replace("`", "'"),  # stays within the code block

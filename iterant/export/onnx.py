@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import importlib
 import logging
-import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,10 +29,10 @@ from torch import Tensor, nn
 
 from iterant.engine import last, think
 from iterant.errors import MissingExtra, NetError
-from iterant.export.hub import Source, open_source
-from iterant.io import write_atomic, write_json
-from iterant.io.files import check_new_folder, make_folder
-from iterant.nets import depth_of
+from iterant.io import read_weights, write_atomic, write_json
+from iterant.io.files import PathLike, check_new_folder, make_folder
+from iterant.nets import Net, depth_of, parameter_count
+from iterant.zoo.loading import folder_of, load
 
 Space = tuple[int, ...]
 
@@ -60,6 +59,8 @@ class Exported:
     """The result of an export, and of the comparison with PyTorch."""
 
     folder: Path
+    parameters: int
+    """Of the network"""
     worst: float
     """The largest difference of logits, relative to the largest logit"""
     spaces: tuple[Space, ...]
@@ -88,17 +89,16 @@ def need_extra() -> None:
 
 @torch.no_grad()
 def export_onnx(
-    source: str | os.PathLike[str] | Source,
-    out: str | os.PathLike[str],
-    *,
-    which: str | None = None,
-    trust: bool = False,
+    name_or_path: PathLike, out: PathLike, *, which: str | None = None, trust: bool = False
 ) -> Exported:
-    """Write a trained network as ONNX graphs into a new or empty folder, and check them."""
+    """Write a trained network as ONNX graphs into a new or empty folder, and check them.
+
+    ``which`` chooses a checkpoint of a run. ``trust``: import the user-defined network that the
+    folder names.
+    """
     need_extra()
-    if not isinstance(source, Source):
-        source = open_source(source, which, trust=trust)
-    net, config = source.net, source.config
+    saved, _ = read_weights(folder_of(name_or_path), which)
+    net, config = load(name_or_path, which=which, trust=trust), saved["config"]
     if depth_of(net) is not None:
         raise NetError(
             "this network is feed-forward: each of its iterations has weights of its own, and one "
@@ -133,20 +133,21 @@ def export_onnx(
         graphs = {name: _graph(*part) for name, part in parts.items()}
     for name, content in graphs.items():
         write_atomic(folder / f"{name}.onnx", content)
-    worst, version = _compare(source, graphs)
+    worst, version = _compare(net, graphs, dims, channels)
     spaces = tuple(space for _, space in _SPACES[dims])
     example = _random_inputs(channels, 1, _EXAMPLE[dims], seed=99)
     logits = last(think(net, example, steps=EXAMPLE_STEPS)).logits
+    parameters = parameter_count(net)
     manifest = {
         "format": 1,
-        "name": source.name,
-        "kind": source.kind,
-        "config": dict(config),
-        "task": source.task,
+        "name": Path(name_or_path).resolve().name,
+        "kind": saved["kind"],
+        "config": config,
+        "task": saved.get("task"),
         "dims": dims,
         "channels": channels,
         "readout": config.get("readout", "argmax"),
-        "parameters": source.parameters,
+        "parameters": parameters,
         "graphs": {
             name: {
                 "file": f"{name}.onnx",
@@ -165,7 +166,7 @@ def export_onnx(
         },
     }
     write_json(folder / "network.json", manifest)
-    return Exported(folder, worst, spaces)
+    return Exported(folder, parameters, worst, spaces)
 
 
 def _graph(
@@ -201,7 +202,7 @@ def _graph(
     return content
 
 
-def _compare(source: Source, graphs: dict[str, bytes]) -> tuple[float, str]:
+def _compare(net: Net, graphs: dict[str, bytes], dims: int, channels: int) -> tuple[float, str]:
     """Run the graphs with onnxruntime: the largest difference from PyTorch, and its version."""
     import onnxruntime
 
@@ -212,11 +213,11 @@ def _compare(source: Source, graphs: dict[str, bytes]) -> tuple[float, str]:
         for graph in graphs.values()
     )
     worst = 0.0
-    for number, (batch, space) in enumerate(_SPACES[source.config["dims"]]):
-        inputs = _random_inputs(source.config["channels"], batch, space, seed=number)
+    for number, (batch, space) in enumerate(_SPACES[dims]):
+        inputs = _random_inputs(channels, batch, space, seed=number)
         features, *memory = read.run(None, {"inputs": inputs.numpy()})  # (B, W, *S) each
         recall = {"memory": memory[0]} if memory else {}
-        for thought in think(source.net, inputs, steps=STEPS):
+        for thought in think(net, inputs, steps=STEPS):
             (features,) = step.run(None, {"features": features, **recall})
             (logits,) = answer.run(None, {"features": features})  # (B, K, *S)
             scale = max(1.0, float(thought.logits.abs().max()))

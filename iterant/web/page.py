@@ -20,7 +20,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
-import os
 import shutil
 import subprocess
 import tarfile
@@ -28,6 +27,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, metadata
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -35,13 +35,13 @@ from iterant import __version__, registry
 from iterant.errors import DataError, UsageError
 from iterant.experiments.records import read_records, shipped_results
 from iterant.experiments.shifts import MAZE_EXPERIMENTS
-from iterant.export.hub import Source, open_source
 from iterant.export.onnx import export_onnx, need_extra
 from iterant.formatting import counted
-from iterant.io import read_json, write_json
-from iterant.io.files import cache_folder, check_new_folder, make_folder, read_bytes
+from iterant.io import read_json, read_weights, write_json
+from iterant.io.files import PathLike, cache_folder, check_new_folder, make_folder, read_bytes
 from iterant.tasks.protocol import task
-from iterant.zoo import shipped
+from iterant.zoo import load, shipped
+from iterant.zoo.loading import folder_of
 
 PACKAGE, VERSION = "onnxruntime-web", "1.30.0"
 INTEGRITY = (
@@ -132,9 +132,9 @@ def find_page() -> Page:
 
 
 def build_page(
-    out: str | os.PathLike[str] | None = None,
+    out: PathLike | None = None,
     *,
-    networks: Iterable[str | os.PathLike[str] | Source] | None = None,
+    networks: Iterable[PathLike] | None = None,
     runtime: Path | None = None,
     trust: bool = False,
     log: Callable[[str], object] = lambda line: None,
@@ -151,29 +151,27 @@ def build_page(
     """
     need_extra()
     folder = cached_page() if out is None else check_new_folder(out)
-    names = shipped() if networks is None else networks
-    sources = _by_name(
-        net if isinstance(net, Source) else open_source(net, trust=trust) for net in names
-    )
+    sources = _by_name(shipped() if networks is None else networks, trust=trust)
     with tempfile.TemporaryDirectory() as temporary:
         page = Path(shutil.copytree(STATIC, Path(temporary) / "page"))
         log(f"fetching {PACKAGE} {VERSION} by npm" if runtime is None else f"reading {runtime}")
         archive = fetch_runtime(Path(temporary)) if runtime is None else runtime
         unpack_runtime(archive, page / "runtime")
         index = []
-        for number, (name, source) in enumerate(sources.items(), start=1):
+        for number, (name, (network, saved)) in enumerate(sources.items(), start=1):
             log(f"exporting {name} ({number} of {len(sources)}) and checking it against PyTorch")
             graphs = page / "networks" / name
-            export_onnx(source, graphs)
-            entry = {
-                "task": source.task,
-                "name": name,
-                "parameters": source.parameters,
-                "bytes": sum(file.stat().st_size for file in graphs.iterdir()),
-                "trained_on": source.about.get("card", {}).get("trained_on"),
-                "training": _training(source),
-            }
-            index.append(entry)
+            exported = export_onnx(network, graphs, trust=trust)
+            index.append(
+                {
+                    "task": saved["task"],
+                    "name": name,
+                    "parameters": exported.parameters,
+                    "bytes": sum(file.stat().st_size for file in graphs.iterdir()),
+                    "trained_on": saved.get("card", {}).get("trained_on"),
+                    "training": _training(saved),
+                }
+            )
         write_json(page / "networks" / "index.json", index)
         write_json(page / "published.json", maze_table())
         if out is None:
@@ -214,17 +212,17 @@ def _address(source: str) -> str:
     return f"https://{source.split(',')[0]}" if source.startswith("github.com/") else ""
 
 
-def _training(source: Source) -> dict[str, Any] | None:
+def _training(saved: dict[str, Any]) -> dict[str, Any] | None:
     """Size and kind of the problems that a network was trained on; None: not known.
 
     The page says where a problem differs from them. The kind is that of ``--problems``, "" for the
     paper's.
     """
-    about = source.about.get("recipe") or source.about.get("card")
-    if about is None or source.data is not None:  # problems from files may be of any kind
+    about = saved.get("recipe") or saved.get("card")
+    if about is None or saved.get("data") is not None:  # problems from files may be of any kind
         return None
     # A card names the size where it is not the task's.
-    size = about.get("size") or task(str(source.task)).spec.train_size
+    size = about.get("size") or task(saved["task"]).spec.train_size
     return {"size": size, "problems": about.get("problems", "")}
 
 
@@ -238,22 +236,27 @@ def _repository() -> str | None:
     return by_name.get("Repository")
 
 
-def _by_name(networks: Iterable[Source]) -> dict[str, Source]:
-    """The networks by unique names, sorted by task."""
-    sources = list(networks)
-    tasks = registry.known("task")
-    for source in sources:
-        if source.task not in tasks:
+def _by_name(
+    networks: Iterable[PathLike], *, trust: bool
+) -> dict[str, tuple[PathLike, dict[str, Any]]]:
+    """The networks and what their folders say of them, by unique names, sorted by task."""
+    tasks, sources = registry.known("task"), []
+    for network in networks:
+        saved, _ = read_weights(folder_of(network))
+        load(network, trust=trust)  # whether it can be loaded, before anything is fetched
+        name, trained_for = Path(network).resolve().name, saved.get("task")
+        if trained_for not in tasks:
             raise UsageError(
-                f"{source.name!r} was trained for {source.task or 'a task that it does not name'}; "
+                f"{name!r} was trained for {trained_for or 'a task that it does not name'}; "
                 f"the page shows {', '.join(tasks)}"
             )
-    sources.sort(key=lambda source: (tasks.index(str(source.task)), source.name != source.task))
-    by_name: dict[str, Source] = {}
-    for source in sources:
-        name, number = source.name, 1
+        order = (tasks.index(trained_for), name != trained_for)
+        sources.append((order, name, network, saved))
+    by_name: dict[str, tuple[PathLike, dict[str, Any]]] = {}
+    for _, stem, network, saved in sorted(sources, key=itemgetter(0)):
+        name, number = stem, 1
         while name in by_name:
             number += 1
-            name = f"{source.name}-{number}"
-        by_name[name] = source
+            name = f"{stem}-{number}"
+        by_name[name] = network, saved
     return by_name

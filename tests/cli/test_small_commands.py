@@ -1,4 +1,4 @@
-"""``iterant sample``, ``info``, ``runs``, ``export``, ``import`` and ``analyze``."""
+"""``iterant sample``, ``info``, ``runs``, ``import`` and ``analyze``; ``export``: tests/golden."""
 
 from __future__ import annotations
 
@@ -80,15 +80,6 @@ def test_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Any) -> 
     assert "unreadable" in broken
     assert "2 h 2 min ago" in broken
     assert reason == "runs/broken: it is damaged"
-
-
-def test_export(command: Any) -> None:
-    """To ONNX: tests/golden."""
-    maze_run(Path("w"))
-    code, output, errors = command("export", "w", "--to", "hub")
-    assert (code, errors) == (0, "")
-    assert 'load it with iterant.load("w-hub")' in output
-    assert iterant.load("w-hub") is not None
 
 
 def test_import(command: Any) -> None:

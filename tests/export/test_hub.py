@@ -14,7 +14,7 @@ from torch import nn
 
 import iterant
 from iterant.errors import UntrustedCode
-from iterant.export import export_hub, open_source
+from iterant.export import export_hub, export_onnx
 from iterant.io import RunFolder, read_weights, save_weights
 from iterant.nets import LocalRuleConfig, build
 from iterant.zoo.loading import folder_of
@@ -50,22 +50,22 @@ def test_round_trip(tmp_path: Path, run: Path) -> None:
     names = {path.name for path in (tmp_path / "hub").iterdir()}
     assert names == {"README.md", "config.json", "model.safetensors"}
     tensors = load_file(tmp_path / "hub" / "model.safetensors")
-    assert torch.equal(tensors["mix.weight"], open_source(run).tensors["mix.weight"])
+    assert torch.equal(tensors["mix.weight"], read_weights(run)[1]["mix.weight"])
     assert json.loads((tmp_path / "hub" / "config.json").read_text())["model_type"] == "iterant"
-    again = open_source(tmp_path / "hub")
-    assert (again.task, again.about["seed"]) == ("mazes", 7)
-    last = open_source(export_hub(run, tmp_path / "last", which="last")).tensors["mix.weight"]
-    assert torch.equal(last, open_source(run, "last").tensors["mix.weight"])
-    assert not torch.equal(last, tensors["mix.weight"])
+    config, _ = read_weights(tmp_path / "hub")
+    assert (config["task"], config["seed"]) == ("mazes", 7)
+    _, last = read_weights(export_hub(run, tmp_path / "last", which="last"))
+    assert torch.equal(last["mix.weight"], read_weights(run, "last")[1]["mix.weight"])
+    assert not torch.equal(last["mix.weight"], tensors["mix.weight"])
     # And once more from there: nothing is lost on the way.
     export_hub(tmp_path / "hub", tmp_path / "again")
-    assert open_source(tmp_path / "again").about == again.about
+    assert read_weights(tmp_path / "again")[0] == config
 
 
 def test_card(tmp_path: Path, run: Path) -> None:
     text = (export_hub(run, tmp_path / "hub") / "README.md").read_text()
     assert text.startswith("---\nlibrary_name: iterant\n")
-    count = sum(value.numel() for value in open_source(run).tensors.values())
+    count = sum(value.numel() for value in read_weights(run)[1].values())
     assert f"# m7\n\nA network with {count:,} parameters for the task `mazes`" in text
     recorded = json.loads(text.partition("```json\n")[2].partition("```")[0])
     assert (recorded["kind"], recorded["seed"]) == ("local-rule", 7)
@@ -100,7 +100,7 @@ def test_pictures_outside_the_folder(tmp_path: Path) -> None:
 
 def test_code_that_a_folder_names_is_not_imported(tmp_path: Path) -> None:
     save_weights(tmp_path / "w", {"kind": "strange:Net", "config": {}}, {"a": torch.ones(1)})
-    for call in (open_source, lambda folder: export_hub(folder, tmp_path / "out")):
+    for export in (export_hub, export_onnx):
         with pytest.raises(UntrustedCode, match="strange:Net"):
-            call(tmp_path / "w")
+            export(tmp_path / "w", tmp_path / "out")
     assert not (tmp_path / "out").exists()

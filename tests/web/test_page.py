@@ -11,7 +11,6 @@ import re
 import sys
 import tarfile
 from collections.abc import Callable
-from dataclasses import replace
 from email.message import Message
 from http.client import HTTPConnection
 from pathlib import Path
@@ -23,7 +22,8 @@ from iterant.cli.main import run
 from iterant.errors import DataError, IterantError, MissingExtra, UsageError
 from iterant.experiments.records import ANY, keep_record
 from iterant.experiments.shifts import PUBLISHED
-from iterant.export.hub import Source, open_source
+from iterant.export import Exported
+from iterant.io import read_weights, save_weights
 from iterant.web import build_page, find_page, page, page_server
 from iterant.zoo import card, loading
 from web.known_networks import exact_mazes, exact_sums, untrained_chess
@@ -31,13 +31,21 @@ from web.known_networks import exact_mazes, exact_sums, untrained_chess
 STATIC = page.STATIC
 
 
+def exported(network: Path | str, out: Path, *, trust: bool) -> Exported:
+    out.mkdir(parents=True)
+    (out / "network.json").write_text("{}")
+    return Exported(out, parameters=1, worst=0.0, spaces=())
+
+
+def described(folder: Path, **about: Any) -> Path:
+    """The folder of weights, with this in its configuration too."""
+    config, tensors = read_weights(folder)
+    return save_weights(folder, {**config, **about}, tensors)
+
+
 @pytest.fixture
 def light(monkeypatch: pytest.MonkeyPatch) -> None:
     """Build without npm and without exporting networks."""
-
-    def exported(source: Source, out: Path) -> None:
-        out.mkdir(parents=True)
-        (out / "network.json").write_text(json.dumps({"task": source.task}))
 
     monkeypatch.setattr(page, "export_onnx", exported)
     monkeypatch.setattr(page, "need_extra", lambda: None)
@@ -55,10 +63,9 @@ def nothing_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.mark.usefixtures("light")
 def test_a_page_holds_our_files_and_the_networks_by_task(tmp_path: Path) -> None:
-    mazes = open_source(exact_mazes(tmp_path / "m"))
-    nets: list[Any] = [
+    nets = [
         untrained_chess(tmp_path / "c"),
-        replace(mazes, about={"card": {"trained_on": "mazes of 9×9"}}),
+        described(exact_mazes(tmp_path / "m"), card={"trained_on": "mazes of 9×9"}),
         exact_sums(tmp_path / "s"),
         exact_mazes(tmp_path / "other" / "m"),
         exact_mazes(tmp_path / "mazes"),
@@ -110,10 +117,10 @@ def test_published_numbers_stand_beside_ours(
 @pytest.mark.usefixtures("light")
 def test_what_networks_were_trained_on(tmp_path: Path) -> None:
     """From the recipe of a run or the card of a shipped network: the page warns of others."""
-    net = open_source(exact_mazes(tmp_path / "m"))
-    loops = replace(net, about={"recipe": {"size": 13, "problems": "start=any,p=0.1"}})
-    default = replace(net, about={"recipe": {"size": None}})
-    files = replace(loops, data="mazes-hard")  # of any kind
+    kind = {"size": 13, "problems": "start=any,p=0.1"}
+    loops = described(exact_mazes(tmp_path / "1" / "m"), recipe=kind)
+    default = described(exact_mazes(tmp_path / "2" / "m"), recipe={"size": None})
+    files = described(exact_mazes(tmp_path / "3" / "m"), recipe=kind, data="hard")  # of any kind
     names = ["mazes", "mazes-messages", "mazes-paper", "prefix-sums"]
     built = build_page(tmp_path / "page", networks=[loops, default, files, *names])
     index = json.loads((built.folder / "networks/index.json").read_text())
@@ -194,9 +201,9 @@ def test_demo_command(nothing_built: Path, capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.usefixtures("light")
 @pytest.mark.parametrize("task", [None, "sudoku"])
 def test_a_network_of_no_known_task_is_refused(task: str | None, tmp_path: Path) -> None:
-    known = open_source(exact_mazes(tmp_path / "m"))
+    net = described(exact_mazes(tmp_path / "m"), task=task)
     with pytest.raises(UsageError, match=task or "a task that it does not name"):
-        build_page(tmp_path / "p", networks=[replace(known, task=task)])
+        build_page(tmp_path / "p", networks=[net])
 
 
 def test_errors_of_the_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,7 +233,7 @@ def test_a_page_is_built_from_the_archive_that_is_given_or_fetched(
     given: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page, "need_extra", lambda: None)
-    monkeypatch.setattr(page, "export_onnx", lambda source, out: out.mkdir(parents=True))
+    monkeypatch.setattr(page, "export_onnx", exported)
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w:gz") as packed:
         for name in (*(f"dist/{file}" for file in page.FILES), "dist/ort.all.js", "package.json"):
