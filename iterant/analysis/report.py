@@ -248,10 +248,7 @@ class Report:
 
     def save_failures(self, folder: PathLike) -> list[Path]:
         """Draw the failures that the study near-misses has kept, one picture each."""
-        if "near-misses" not in self.studies:
-            raise UsageError(
-                "failures are drawn by the study near-misses, which did not run; ask for it too"
-            )
+        self.of("near-misses")  # refused before a folder is made
         target = make_folder(folder)
         return [
             save_png(failure, target / f"{_file_name(one.subject.label)}-{number:03}.png")

@@ -125,12 +125,12 @@ def near_misses(trial: Trial) -> Result:
     """Examine the answers that are wrong at the end."""
     task, broken = trial.task, 0
     counts: list[int] = []  # wrong positions of each problem; 0 is solved
-    paths = {"connected": 0, "valid": 0}
+    paths = {"connected": 0, "valid": 0} if offers(task, "near_misses") else {}
     failures: list[Description] = []
     for case, thoughts in run_cases(trial, cases(trial)):
         thought = last(thoughts)
         prediction, part = thought.prediction.cpu(), case.batch.to(torch.device("cpu"))
-        if offers(task, "near_misses"):
+        if paths:
             misses = task.near_misses(prediction, part)
             wrong = misses.wrong
             paths["connected"] += int(((wrong > 0) & misses.connected).sum())
@@ -146,15 +146,21 @@ def near_misses(trial: Trial) -> Result:
 
     ordered = sorted(counts)
     wrong_counts = [count for count in ordered if count]
-    figures: dict[str, Any] = {"problems": len(counts), "failures": len(wrong_counts)}
-    cells = {"problems": str(len(counts)), "failures": str(len(wrong_counts))}
-    if offers(task, "near_misses"):
-        figures |= {f"failures that are {kind}": count for kind, count in paths.items()}
-        cells |= {f"of them {kind}": str(count) for kind, count in paths.items()}
-    figures["broken"] = broken
-    figures["problems by wrong positions"] = {str(n): k for n, k in Counter(ordered).items()}
     median = float(torch.tensor(wrong_counts, dtype=torch.float64).nanmedian())
-    cells |= {"wrong positions a failure (median)": text(median, ".0f"), "NaN": str(broken)}
+    figures: dict[str, Any] = {
+        "problems": len(counts),
+        "failures": len(wrong_counts),
+        **{f"failures that are {kind}": count for kind, count in paths.items()},
+        "broken": broken,
+        "problems by wrong positions": {str(n): k for n, k in Counter(ordered).items()},
+    }
+    cells = {
+        "problems": str(len(counts)),
+        "failures": str(len(wrong_counts)),
+        **{f"of them {kind}": str(count) for kind, count in paths.items()},
+        "wrong positions a failure (median)": text(median, ".0f"),
+        "NaN": str(broken),
+    }
     shares = [100 * rank / len(ordered) for rank in range(1, len(ordered) + 1)]
     y_label = "problems with at most this many (%)"
     plot = Plot("near misses", "wrong positions", y_label, share=True, shade=False)
@@ -306,17 +312,15 @@ def analyze(
     line = NotebookLine() if progress is None and in_notebook() else None
     progress = progress if line is None else line.estimate
     batch = shared.sample(count, size=size, seed=seed)
-    outcomes, total = [], sum(len(STUDIES[name].measures) for name, *_ in jobs)
-    done = 0
+    outcomes, done, total = [], 0, sum(len(STUDIES[name].measures) for name, *_ in jobs)
+
+    def report_progress(part: int, of: int) -> None:
+        if progress is not None:
+            progress(f"{subject.label}: {name}", (done + part / of) / total)
+
     for name, subject, steps, at in jobs:
         results = []
         for measure in STUDIES[name].measures:
-
-            def report_progress(part: int, of: int, label: str = f"{subject.label}: {name}",
-                                done: int = done) -> None:  # fmt: skip
-                if progress is not None:
-                    progress(label, (done + part / of) / total)
-
             trial = Trial(
                 name, subject.net, subject.task, batch, steps, at, seed, tolerance, report_progress
             )
