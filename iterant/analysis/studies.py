@@ -24,7 +24,7 @@ from torch import Tensor
 from iterant import registry
 from iterant.analysis.convergence import LEAST, compare_starts, converge, converge_on_noise
 from iterant.analysis.interventions import Trial, cases, recover, run_cases, track
-from iterant.analysis.report import Outcome, Report, Result, Skipped, Subject, text
+from iterant.analysis.report import Report, Result, Skipped, Subject, text
 from iterant.draw.plots import Plot, Trace
 from iterant.engine import last
 from iterant.errors import TaskError, UnknownName, UsageError, argument
@@ -312,26 +312,27 @@ def analyze(
     line = NotebookLine() if progress is None and in_notebook() else None
     progress = progress if line is None else line.estimate
     batch = shared.sample(count, size=size, seed=seed)
-    outcomes, done, total = [], 0, sum(len(STUDIES[name].measures) for name, *_ in jobs)
+    results: dict[str, dict[str, tuple[Result, ...]]] = {name: {} for name, *_ in jobs}
+    done, total = 0, sum(len(STUDIES[name].measures) for name, *_ in jobs)
 
     def report_progress(part: int, of: int) -> None:
         if progress is not None:
             progress(f"{subject.label}: {name}", (done + part / of) / total)
 
     for name, subject, steps, at in jobs:
-        results = []
+        trial = Trial(
+            name, subject.net, subject.task, batch, steps, at, seed, tolerance, report_progress
+        )
         for measure in STUDIES[name].measures:
-            trial = Trial(
-                name, subject.net, subject.task, batch, steps, at, seed, tolerance, report_progress
-            )
-            results.append(measure(trial))
+            before = results[name].get(subject.label, ())
+            results[name][subject.label] = (*before, measure(trial))
             done += 1
-        outcomes.append(Outcome(subject, name, STUDIES[name].about, tuple(results)))
     if line is not None:
         line.clear()
     return Report(
         subjects=tuple(subjects),
-        outcomes=tuple(outcomes),
+        results=results,
+        about={name: STUDIES[name].about for name in results},
         skipped=tuple(skipped),
         task=shared.spec.name,
         size=size,
