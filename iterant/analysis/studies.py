@@ -69,7 +69,7 @@ def subject_of(
         )
     folder = folder_of(source)
     config, _ = read_weights(folder)
-    path = Path(os.fspath(source)).resolve()
+    path = Path(source).resolve()
     label = path.name
     if path.parent.name == CHECKPOINTS and not path.is_dir():
         label = f"{path.parent.parent.name} {path.name}"

@@ -174,18 +174,8 @@ class RunFolder:
             return "interrupted" if state == "running" else state
         return self.status.state
 
-    def set_status(
-        self,
-        state: str,
-        *,
-        reason: str | None = None,
-        step: int | None = None,
-        steps: int | None = None,
-        best: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Write the status; step, steps and best keep their values where they are not given."""
-        values = {"step": step, "steps": steps, "best": best}
-        changes: dict[str, Any] = {key: value for key, value in values.items() if value is not None}
+    def set_status(self, state: str, *, reason: str | None = None, **changes: Any) -> None:
+        """Write the status; other fields of `Status` keep their values unless they are given."""
         _write_status(self.path, replace(self.status, state=state, reason=reason, **changes))
 
     def lock(self) -> AbstractContextManager[None]:
