@@ -54,15 +54,15 @@ def save_tensors(
     path: PathLike,
     tensors: Mapping[str, Tensor],
     metadata: Mapping[str, Any] | None = None,
-) -> list[Path]:
-    """Replace the set of tensors at ``path`` and return its files, the index first.
+) -> None:
+    """Replace the set of tensors at ``path``.
 
     Tensors may have any shape, memory layout and dtype that safetensors knows. ``metadata`` is
     JSON, with null for NaN.
     """
     path = Path(path)
     content = {"format": FORMAT, "metadata": to_json(metadata or {}, nan_to_null=True)}
-    return _replace(path.with_name(f"{path.name}.json"), path.name, content, tensors)
+    _replace(path.with_name(f"{path.name}.json"), path.name, content, tensors)
 
 
 def save_weights(
@@ -83,7 +83,7 @@ def save_weights(
 
 def _replace(
     index: Path, stem: str, content: dict[str, Any], tensors: Mapping[str, Tensor]
-) -> list[Path]:
+) -> None:
     """Write the tensors, then the index that makes them valid."""
     file = index.with_name(f"{stem}-{secrets.token_hex(6)}-00001-of-00001.safetensors")
     _remove_unlisted(index, stem)  # first: a nearly full disk needs the space
@@ -94,7 +94,6 @@ def _replace(
     finally:
         # Read the index again: after a late signal it may be the new one.
         _remove_unlisted(index, stem)
-    return [index, file]
 
 
 def write_shard(

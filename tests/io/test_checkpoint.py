@@ -36,9 +36,7 @@ def bits(tensor: Tensor) -> list[int]:
 
 def test_tensors_and_metadata_round_trip(tmp_path: Path) -> None:
     metadata = {"step": 7, "rates": [1e-3, 0.1 + 0.2], "random": {"state": [2**64 - 1]}}
-    files = save_tensors(tmp_path / "last", TENSORS, metadata)
-    assert sorted(files) == sorted(tmp_path.iterdir())
-    assert files[0] == tmp_path / "last.json"
+    save_tensors(tmp_path / "last", TENSORS, metadata)
     loaded, read = load_tensors(tmp_path / "last")
     assert identical(loaded, TENSORS)
     assert read == metadata
@@ -46,14 +44,13 @@ def test_tensors_and_metadata_round_trip(tmp_path: Path) -> None:
 
 def test_save_replaces_its_own_set_and_removes_leftovers(tmp_path: Path) -> None:
     save_tensors(tmp_path / "best", TENSORS)
-    before = set(tmp_path.iterdir())
     save_tensors(tmp_path / "last", TENSORS)
     for leftover in ("last-0123456789ab-00001-of-00002.safetensors",
                      ".last-0123456789ab-00002-of-00002.safetensors.0123456789ab.tmp",
                      ".last.json.0123456789ab.tmp"):  # fmt: skip
         (tmp_path / leftover).touch()
-    files = save_tensors(tmp_path / "last", DOUBLED)
-    assert set(tmp_path.iterdir()) == before | set(files)
+    save_tensors(tmp_path / "last", DOUBLED)
+    assert len(list(tmp_path.iterdir())) == 4, "an index and a file of tensors each"
     assert identical(load_tensors(tmp_path / "last")[0], DOUBLED)
     assert identical(load_tensors(tmp_path / "best")[0], TENSORS)
 
