@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from iterant import bounds
@@ -77,17 +77,10 @@ def size_text(size: int | Sequence[int]) -> str:
     return str(size) if isinstance(size, int) else ":".join(map(str, size))
 
 
-def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """The lines of a Markdown table; a bar within a cell is escaped."""
-    return [
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-        for cells in (head, ["---"] * len(head), *rows)
-    ]
-
-
 def markdown(rows: Sequence[Mapping[str, str]]) -> str:
     """A Markdown table without columns that have no values; "None." without rows."""
     if not rows:
         return "None."
     head = [name for name in rows[0] if any(row[name] for row in rows)]
-    return "\n".join(markdown_table(head, [[row[name] for name in head] for row in rows]))
+    cells = [[row[name].replace("|", "\\|") for name in head] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *cells))

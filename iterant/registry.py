@@ -164,12 +164,11 @@ def _import(location: str) -> Any:
 
 def name_of(kind: str, cls: type) -> str:
     """The name under which `find` returns this class, also in another process."""
-    module, name = cls.__module__, cls.__qualname__
-    main = sys.modules.get("__main__")
-    if module == "__main__" and isinstance(getattr(main, "__file__", None), str):
-        # Other processes import a script by the name of its file.
-        module = str(vars(main)["__file__"]).replace("\\", "/").rpartition("/")[2].partition(".")[0]
-    location = f"{module}:{name}"
+    module = cls.__module__
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    if module == "__main__" and script:
+        module = Path(script).stem  # other processes import a script by the name of its file
+    location = f"{module}:{cls.__qualname__}"
     names = (word for word, known_location in LOCATIONS[kind].items() if known_location == location)
     return next(names, location)
 
@@ -242,10 +241,8 @@ def task(word: str, **options: Any) -> Task:
     Options are arguments of the task, ``task("chess", data="puzzles/")``; None leaves one out. Of
     these, ``data`` may come from a file: it must be a path.
     """
-    is_folder = False
-    with contextlib.suppress(OSError, TypeError, ValueError):  # a word that cannot be a path
-        is_folder = bool(word) and word not in known("task") and Path(word).is_dir()
-    if is_folder:
+    # os.path, because Path.is_dir raises an error for a word that cannot be a path.
+    if isinstance(word, str) and word not in known("task") and os.path.isdir(word):  # noqa: PTH112
         raise UsageError(
             f"{word!r} is a folder, and a task is wanted: {', '.join(known('task'))} or "
             f"module:Class; a run is given as {argument('net', word)} or {argument('resume', word)}"

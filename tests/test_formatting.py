@@ -12,7 +12,7 @@ from iterant.formatting import (
     byte_size,
     counted,
     duration,
-    markdown_table,
+    markdown,
     percent,
     quantity,
     size_text,
@@ -49,5 +49,7 @@ def test_numbers_and_sizes() -> None:
 
 
 def test_bars_in_cells_of_a_table_are_escaped() -> None:
-    assert markdown_table(["a", "b"], [["1", "x|y"]]) == ["| a | b |", "| --- | --- |",
-                                                          "| 1 | x\\|y |"]  # fmt: skip
+    assert markdown([{"a": "1", "b": "x|y", "empty": ""}]) == (
+        "| a | b |\n| --- | --- |\n| 1 | x\\|y |"
+    )
+    assert markdown([]) == "None."

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from iterant.draw.figure import figure_png, save_png
 from iterant.draw.plots import Line, Plot, Trace, panels_figure
@@ -88,18 +88,7 @@ class Result:
     """The first wrong answers, of the study near-misses"""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The results of one study on one network."""
-
-    subject: Subject
-    what: str
-    about: str
-    results: tuple[Result, ...]
-
-
-@dataclass(frozen=True)
-class Skipped:
+class Skipped(NamedTuple):
     """A study that is not possible on a network."""
 
     label: str
@@ -117,7 +106,10 @@ class Report:
     """
 
     subjects: tuple[Subject, ...]
-    outcomes: tuple[Outcome, ...]
+    results: Mapping[str, Mapping[str, tuple[Result, ...]]]
+    """By the name of the study and the label of the network"""
+    about: Mapping[str, str]
+    """What is done, by the name of the study"""
     skipped: tuple[Skipped, ...]
     task: str
     size: Size
@@ -133,67 +125,63 @@ class Report:
     @property
     def studies(self) -> tuple[str, ...]:
         """The names of the studies, in order."""
-        return tuple(dict.fromkeys(one.what for one in self.outcomes))
-
-    def _of(self, what: str) -> list[Outcome]:
-        return [one for one in self.outcomes if one.what == what]
+        return tuple(self.results)
 
     def of(self, what: str, label: str | None = None) -> Result:
         """The first result of a study on a network (None: the first network)."""
-        for one in self._of(what):
-            if label in (None, one.subject.label):
-                return one.results[0]
-        on = "" if label is None else f" on {label!r}"
-        raise UsageError(f"this report has no {what!r}{on}; it has: {', '.join(self.studies)}")
+        results = self.results.get(what, {})
+        if label is None:
+            label = next(iter(results), "")
+        if label not in results:
+            on = f" on {label!r}" if label else ""
+            raise UsageError(f"this report has no {what!r}{on}; it has: {', '.join(self.studies)}")
+        return results[label][0]
 
     def table(self) -> Table:
         """Mean iterations to solution and peak accuracy, one row per network; [] without any.
 
         [["model", "clean", "noise"], ["m0", "23.5 (100.0 %)", "– (0.0 %)"]]
         """
-        rows = {subject.label: dict[str, str]() for subject in self.subjects}
-        for one in self.outcomes:
-            figures = one.results[0].figures
-            if "recovered" in figures:
-                mean = text(figures["mean iterations to solution"], ".2f")
-                peak = 100 * figures["peak"]["accuracy"]
-                rows[one.subject.label][one.what] = f"{mean} ({peak:.1f} %)"
-        head = [what for what in self.studies if any(what in cells for cells in rows.values())]
-        if not head:
-            return []
-        table = [[label, *(cells.get(what, "skipped") for what in head)]
-                 for label, cells in rows.items()]  # fmt: skip
-        return [["model", *head], *table]
+        head = [what for what in self.studies if "recovered" in self.of(what).figures]
+
+        def cell(what: str, label: str) -> str:
+            if label not in self.results[what]:
+                return "skipped"
+            figures = self.of(what, label).figures
+            mean = text(figures["mean iterations to solution"], ".2f")
+            return f"{mean} ({100 * figures['peak']['accuracy']:.1f} %)"
+
+        rows = [[s.label, *(cell(what, s.label) for what in head)] for s in self.subjects]
+        return [["model", *head], *rows] if head else []
 
     def headlines(self, what: str) -> list[Table]:
         """Tables of one study, one for each type of result, with one row per network."""
         tables: dict[tuple[str, ...], Table] = {}
-        for one in self._of(what):
-            for result in one.results:
-                head = ["model", *result.cells]
-                rows = tables.setdefault(tuple(head), [head])
-                rows.append([one.subject.label, *result.cells.values()])
+        for label, results in self.results[what].items():
+            for result in results:
+                head = ("model", *result.cells)
+                tables.setdefault(head, [[*head]]).append([label, *result.cells.values()])
         return list(tables.values())
 
     def figures(self, what: str) -> dict[str, Any]:
         """All numbers of a study, as JSON."""
-        outcomes = self._of(what)
         return {
             "study": what,
-            "about": outcomes[0].about,
+            "about": self.about[what],
             "task": self.task,
             "size": self.size,
             "count": self.count,
             "models": {
-                one.subject.label: {
-                    "model": one.subject.model,
-                    "alpha": one.subject.alpha,
-                    "training regime": one.subject.regime,
-                    "findings": [result.figures for result in one.results],
+                subject.label: {
+                    "model": subject.model,
+                    "alpha": subject.alpha,
+                    "training regime": subject.regime,
+                    "findings": [result.figures for result in self.results[what][subject.label]],
                 }
-                for one in outcomes
+                for subject in self.subjects
+                if subject.label in self.results[what]
             },
-            "skipped": {s.label: s.why for s in self.skipped if s.what == what},
+            "skipped": {one.label: one.why for one in self.skipped if one.what == what},
         }
 
     def pictures(self, what: str) -> dict[str, bytes]:
@@ -201,12 +189,13 @@ class Report:
         lines: dict[Plot, list[Line]] = {}
         models = list(dict.fromkeys(s.model or s.label for s in self.subjects))
         alphas = list(dict.fromkeys(s.alpha for s in self.subjects))
-        for one in self._of(what):
-            colour = models.index(one.subject.model or one.subject.label)
-            stroke = alphas.index(one.subject.alpha)
-            for plot, trace in (pair for result in one.results for pair in result.plots):
-                line = Line(trace, one.subject.legend, colour, stroke)
-                lines.setdefault(plot, []).append(line)
+        for subject in self.subjects:
+            colour = models.index(subject.model or subject.label)
+            stroke = alphas.index(subject.alpha)
+            for result in self.results[what].get(subject.label, ()):
+                for plot, trace in result.plots:
+                    line = Line(trace, subject.legend, colour, stroke)
+                    lines.setdefault(plot, []).append(line)
         regime = shared_regime(self.subjects)
         return {
             plot.name: figure_png(panels_figure([(plot, group)], regime=regime))
@@ -224,12 +213,11 @@ class Report:
             about = "Mean iterations to solution, counted from the intervention, of the problems "
             about += "that recovered; in brackets the highest accuracy over all iterations."
             sections.append(_section("interventions", about, [table]))
-        for what in self.studies:
-            about, tables = self._of(what)[0].about, self.headlines(what)
-            sections.append(_section(what, about, tables, pictures[what]))
+        for what, about in self.about.items():
+            sections.append(_section(what, about, self.headlines(what), pictures[what]))
         if self.skipped:
-            rows = [[one.label, one.what, one.why] for one in self.skipped]
-            sections.append(_section("skipped", "", [[["model", "study", "why"], *rows]]))
+            table = [["model", "study", "why"], *map(list, self.skipped)]
+            sections.append(_section("skipped", "", [table]))
         return "\n".join(sections)
 
     def save(self, folder: PathLike) -> Path:
@@ -248,15 +236,12 @@ class Report:
 
     def save_failures(self, folder: PathLike) -> list[Path]:
         """Draw the failures that the study near-misses has kept, one picture each."""
-        if "near-misses" not in self.studies:
-            raise UsageError(
-                "failures are drawn by the study near-misses, which did not run; ask for it too"
-            )
+        self.of("near-misses")  # refused before a folder is made
         target = make_folder(folder)
         return [
-            save_png(failure, target / f"{_file_name(one.subject.label)}-{number:03}.png")
-            for one in self._of("near-misses")
-            for number, failure in enumerate(one.results[0].failures)
+            save_png(failure, target / f"{_file_name(label)}-{number:03}.png")
+            for label, (result, *_) in self.results["near-misses"].items()
+            for number, failure in enumerate(result.failures)
         ]
 
 

@@ -24,7 +24,7 @@ from torch import Tensor
 from iterant import registry
 from iterant.analysis.convergence import LEAST, compare_starts, converge, converge_on_noise
 from iterant.analysis.interventions import Trial, cases, recover, run_cases, track
-from iterant.analysis.report import Outcome, Report, Result, Skipped, Subject, text
+from iterant.analysis.report import Report, Result, Skipped, Subject, text
 from iterant.draw.plots import Plot, Trace
 from iterant.engine import last
 from iterant.errors import TaskError, UnknownName, UsageError, argument
@@ -69,7 +69,7 @@ def subject_of(
         )
     folder = folder_of(source)
     config, _ = read_weights(folder)
-    path = Path(os.fspath(source)).resolve()
+    path = Path(source).resolve()
     label = path.name
     if path.parent.name == CHECKPOINTS and not path.is_dir():
         label = f"{path.parent.parent.name} {path.name}"
@@ -125,12 +125,12 @@ def near_misses(trial: Trial) -> Result:
     """Examine the answers that are wrong at the end."""
     task, broken = trial.task, 0
     counts: list[int] = []  # wrong positions of each problem; 0 is solved
-    paths = {"connected": 0, "valid": 0}
+    paths = {"connected": 0, "valid": 0} if offers(task, "near_misses") else {}
     failures: list[Description] = []
     for case, thoughts in run_cases(trial, cases(trial)):
         thought = last(thoughts)
         prediction, part = thought.prediction.cpu(), case.batch.to(torch.device("cpu"))
-        if offers(task, "near_misses"):
+        if paths:
             misses = task.near_misses(prediction, part)
             wrong = misses.wrong
             paths["connected"] += int(((wrong > 0) & misses.connected).sum())
@@ -146,15 +146,21 @@ def near_misses(trial: Trial) -> Result:
 
     ordered = sorted(counts)
     wrong_counts = [count for count in ordered if count]
-    figures: dict[str, Any] = {"problems": len(counts), "failures": len(wrong_counts)}
-    cells = {"problems": str(len(counts)), "failures": str(len(wrong_counts))}
-    if offers(task, "near_misses"):
-        figures |= {f"failures that are {kind}": count for kind, count in paths.items()}
-        cells |= {f"of them {kind}": str(count) for kind, count in paths.items()}
-    figures["broken"] = broken
-    figures["problems by wrong positions"] = {str(n): k for n, k in Counter(ordered).items()}
     median = float(torch.tensor(wrong_counts, dtype=torch.float64).nanmedian())
-    cells |= {"wrong positions a failure (median)": text(median, ".0f"), "NaN": str(broken)}
+    figures: dict[str, Any] = {
+        "problems": len(counts),
+        "failures": len(wrong_counts),
+        **{f"failures that are {kind}": count for kind, count in paths.items()},
+        "broken": broken,
+        "problems by wrong positions": {str(n): k for n, k in Counter(ordered).items()},
+    }
+    cells = {
+        "problems": str(len(counts)),
+        "failures": str(len(wrong_counts)),
+        **{f"of them {kind}": str(count) for kind, count in paths.items()},
+        "wrong positions a failure (median)": text(median, ".0f"),
+        "NaN": str(broken),
+    }
     shares = [100 * rank / len(ordered) for rank in range(1, len(ordered) + 1)]
     y_label = "problems with at most this many (%)"
     plot = Plot("near misses", "wrong positions", y_label, share=True, shade=False)
@@ -306,28 +312,27 @@ def analyze(
     line = NotebookLine() if progress is None and in_notebook() else None
     progress = progress if line is None else line.estimate
     batch = shared.sample(count, size=size, seed=seed)
-    outcomes, total = [], sum(len(STUDIES[name].measures) for name, *_ in jobs)
-    done = 0
+    results: dict[str, dict[str, tuple[Result, ...]]] = {name: {} for name, *_ in jobs}
+    done, total = 0, sum(len(STUDIES[name].measures) for name, *_ in jobs)
+
+    def report_progress(part: int, of: int) -> None:
+        if progress is not None:
+            progress(f"{subject.label}: {name}", (done + part / of) / total)
+
     for name, subject, steps, at in jobs:
-        results = []
+        trial = Trial(
+            name, subject.net, subject.task, batch, steps, at, seed, tolerance, report_progress
+        )
         for measure in STUDIES[name].measures:
-
-            def report_progress(part: int, of: int, label: str = f"{subject.label}: {name}",
-                                done: int = done) -> None:  # fmt: skip
-                if progress is not None:
-                    progress(label, (done + part / of) / total)
-
-            trial = Trial(
-                name, subject.net, subject.task, batch, steps, at, seed, tolerance, report_progress
-            )
-            results.append(measure(trial))
+            before = results[name].get(subject.label, ())
+            results[name][subject.label] = (*before, measure(trial))
             done += 1
-        outcomes.append(Outcome(subject, name, STUDIES[name].about, tuple(results)))
     if line is not None:
         line.clear()
     return Report(
         subjects=tuple(subjects),
-        outcomes=tuple(outcomes),
+        results=results,
+        about={name: STUDIES[name].about for name in results},
         skipped=tuple(skipped),
         task=shared.spec.name,
         size=size,

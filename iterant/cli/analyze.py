@@ -105,12 +105,13 @@ def _show(report: Report) -> None:
             echo(word, style="italic")
             for rows in report.headlines(word):
                 print_table(*rows)
-    for outcome in report.outcomes:
-        figures = outcome.results[0].figures
-        if figures.get("recovered") is not None and figures["broken"]:
-            echo(
-                f"{outcome.subject.label}: {outcome.what}: features of {figures['broken']} of "
-                f"{figures['problems']} problems became NaN or infinite; these count as not solved"
-            )
+    for word in report.studies:
+        for label, (result, *_) in report.results[word].items():
+            figures = result.figures
+            if figures.get("recovered") is not None and figures["broken"]:
+                echo(
+                    f"{label}: {word}: features of {figures['broken']} of {figures['problems']} "
+                    "problems became NaN or infinite; these count as not solved"
+                )
     for skipped in report.skipped:
         echo(f"{skipped.label}: {skipped.what} skipped: {skipped.why}")

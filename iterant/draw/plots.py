@@ -241,8 +241,6 @@ def _curve_lines(curves: Mapping[str, Curve], title: str) -> tuple[Plot, list[Li
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
-    if not curves:
-        raise UsageError("there is no curve to draw; evaluate a network first")
     shades = colormaps["viridis"](np.linspace(0, _LIGHTEST, len(curves)))
     lines = [
         Line(Trace(curve.steps, (100 * curve.accuracy).tolist()), label, to_hex(shade), stroke)

@@ -266,7 +266,7 @@ def measure_study(subject: Subject, study: StudySpec, model: Model) -> dict[str,
         max_steps=_STUDY_STEPS, after=study.after, seed=_SEED,
     )  # fmt: skip
     figures: dict[str, Any] = {"after": study.iteration, "problems": _STUDY_COUNT}
-    for result in report.outcomes[0].results:
+    for result in report.results[study.study][subject.label]:
         figures |= _study_figures(result)
     return figures
 

@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from iterant.errors import RunError, UsageError
+from iterant.errors import RunError
 from iterant.io.files import (
     PathLike,
     make_folder,
@@ -54,15 +54,15 @@ def save_tensors(
     path: PathLike,
     tensors: Mapping[str, Tensor],
     metadata: Mapping[str, Any] | None = None,
-) -> list[Path]:
-    """Replace the set of tensors at ``path`` and return its files, the index first.
+) -> None:
+    """Replace the set of tensors at ``path``.
 
     Tensors may have any shape, memory layout and dtype that safetensors knows. ``metadata`` is
     JSON, with null for NaN.
     """
     path = Path(path)
     content = {"format": FORMAT, "metadata": to_json(metadata or {}, nan_to_null=True)}
-    return _replace(path.with_name(f"{path.name}.json"), path.name, content, tensors)
+    _replace(path.with_name(f"{path.name}.json"), path.name, content, tensors)
 
 
 def save_weights(
@@ -83,18 +83,17 @@ def save_weights(
 
 def _replace(
     index: Path, stem: str, content: dict[str, Any], tensors: Mapping[str, Tensor]
-) -> list[Path]:
+) -> None:
     """Write the tensors, then the index that makes them valid."""
     file = index.with_name(f"{stem}-{secrets.token_hex(6)}-00001-of-00001.safetensors")
     _remove_unlisted(index, stem)  # first: a nearly full disk needs the space
     try:
-        # Earlier versions wrote several shards, see `_read_shards`.
+        # "split" is for earlier versions, which look for it.
         weights = {"shards": [write_shard(file, tensors)], "split": {}}
         write_json(index, {**content, "weights": weights}, checksummed=True)
     finally:
         # Read the index again: after a late signal it may be the new one.
         _remove_unlisted(index, stem)
-    return [index, file]
 
 
 def write_shard(
@@ -104,18 +103,12 @@ def write_shard(
     import torch
     from safetensors.torch import save
 
-    try:
-        # Copies: safetensors refuses views and tensors that share memory.
-        copies = {
-            name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
-            for name, tensor in tensors.items()
-        }
-        data = save(copies, metadata)
-    except Exception as error:  # the libraries raise nearly any exception
-        raise UsageError(
-            f"the tensors {', '.join(tensors)} cannot be saved; "
-            "convert them to dense tensors of a dtype that safetensors knows"
-        ) from error
+    # Copies: safetensors refuses views and tensors that share memory.
+    copies = {
+        name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+        for name, tensor in tensors.items()
+    }
+    data = save(copies, metadata)
     write_atomic(path, data)
     digest = hashlib.sha256(data).hexdigest()
     return {"file": path.name, "bytes": len(data), "sha256": digest, "holds": list(tensors)}
@@ -236,7 +229,7 @@ def _load(index: Path, prefix: str = "") -> tuple[dict[str, Any], dict[str, Tens
     while True:
         content = read_json(index, checksummed=True)
         try:
-            return content, _read_shards(index.parent, content["weights"], prefix)
+            return content, _read_shards(index.parent, content["weights"]["shards"], prefix)
         except Exception as error:
             # If the set was replaced between the two reads, its files are gone: read the new one.
             if read_json(index, checksummed=True) != content:
@@ -248,15 +241,15 @@ def _load(index: Path, prefix: str = "") -> tuple[dict[str, Any], dict[str, Tens
             ) from error
 
 
-def _read_shards(folder: Path, weights: dict[str, Any], prefix: str) -> dict[str, Tensor]:
-    import torch
+def _read_shards(folder: Path, shards: list[dict[str, Any]], prefix: str) -> dict[str, Tensor]:
+    """The tensors of all files in an index; earlier versions wrote several files."""
     from safetensors.torch import load
 
     tensors: dict[str, Tensor] = {}
-    files = [shard["file"] for shard in weights["shards"]]
+    files = [shard["file"] for shard in shards]
     if len(set(files)) < len(files):
         raise RunError(f"{quoted(folder)} lists a file twice; use another checkpoint or a copy")
-    for shard in weights["shards"]:
+    for shard in shards:
         names = [name for name in shard["holds"] if name.startswith(prefix)]
         if names:
             path = folder / Path(shard["file"]).name  # no path out of the folder
@@ -268,12 +261,4 @@ def _read_shards(folder: Path, weights: dict[str, Any], prefix: str) -> dict[str
                 )
             loaded = load(data)
             tensors |= {name: loaded[name] for name in names}
-    # The first version cut large tensors into flat parts name#0, name#1.
-    parts: dict[str, list[Tensor]] = {name: [] for name, _ in weights["split"].items()}
-    for key in list(tensors):
-        if (name := key.rpartition("#")[0]) in parts:
-            parts[name].append(tensors.pop(key))
-    for name, group in parts.items():
-        if group:
-            tensors[name] = torch.cat(group).reshape(weights["split"][name])
     return tensors

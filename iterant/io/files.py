@@ -334,12 +334,8 @@ def append_line(path: PathLike, record: Mapping[str, Any]) -> None:
         if file.read() != b"\n":
             end -= len(_last_line(path))
         file.truncate(end)
-        try:
-            while data:  # one call may write less than it is given
-                data = data[file.write(data) :]
-        except BaseException:
-            file.truncate(end)
-            raise
+        while data:  # one call may write less than it is given
+            data = data[file.write(data) :]
 
 
 def write_lines(path: PathLike, records: Iterable[Mapping[str, Any]]) -> None:

@@ -169,23 +169,14 @@ class RunFolder:
     @property
     def state(self) -> str:
         """The state of `status`, or "interrupted" if the process of a running run is gone."""
-        if self.status.state == "running" and lock_holder(self.path) is None:
-            state = self.status.state  # again: it may have finished between the two reads
+        state = self.status.state
+        if state == "running" and lock_holder(self.path) is None:
+            state = self.status.state  # again: it may have finished in between
             return "interrupted" if state == "running" else state
-        return self.status.state
+        return state
 
-    def set_status(
-        self,
-        state: str,
-        *,
-        reason: str | None = None,
-        step: int | None = None,
-        steps: int | None = None,
-        best: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Write the status; step, steps and best keep their values where they are not given."""
-        values = {"step": step, "steps": steps, "best": best}
-        changes: dict[str, Any] = {key: value for key, value in values.items() if value is not None}
+    def set_status(self, state: str, *, reason: str | None = None, **changes: Any) -> None:
+        """Write the status; other fields of `Status` keep their values unless they are given."""
         _write_status(self.path, replace(self.status, state=state, reason=reason, **changes))
 
     def lock(self) -> AbstractContextManager[None]:
@@ -207,9 +198,9 @@ class RunFolder:
 
     def save(
         self, name: str, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any] | None = None
-    ) -> list[Path]:
+    ) -> None:
         """Replace the checkpoint of this name; the network's tensors are named ``net.…``."""
-        return save_tensors(make_subfolder(self.path / CHECKPOINTS) / name, tensors, metadata)
+        save_tensors(make_subfolder(self.path / CHECKPOINTS) / name, tensors, metadata)
 
     def load(self, name: str, prefix: str = "") -> tuple[dict[str, Tensor], dict[str, Any]]:
         """The tensors and metadata of a checkpoint, verified; see `load_tensors`."""

@@ -11,8 +11,6 @@ from torch import Tensor
 
 from iterant.analysis import Result, Trial, studies
 from iterant.analysis.studies import by_kind, near_misses
-from iterant.tasks.chess.puzzles import FLAGS
-from iterant.tasks.chess.task import Chess
 from iterant.tasks.mazes.task import Mazes
 from iterant.tasks.prefix_sums import PrefixSums
 from iterant.tasks.protocol import Batch, Kind
@@ -66,21 +64,6 @@ def test_accuracy_by_kind() -> None:
     assert plot.x_label == "squares of way"
     assert list(trace.x) == sorted(kind.at for kind in task.kinds(BATCH)[:-1])
     assert [f"{y:.1f} %" for y in trace.y] == list(result.cells.values())
-
-
-def test_kinds_of_puzzles() -> None:
-    task = Chess()
-    batch = task.sample(300, seed=1)
-    kinds = {kind.name: kind for kind in task.kinds(batch)}
-    ratings, flags = batch.extras["rating"], batch.extras["flags"]
-    bands = [kind for kind in kinds.values() if kind.scale == "rating"]
-    assert torch.stack([kind.among for kind in bands]).sum(dim=0).tolist() == [1] * 300
-    for kind in bands:
-        low, high = (end(ratings[kind.among.numpy()]) // 100 * 100 for end in (np.min, np.max))
-        assert kind.name == f"rating {low} to {high + 99}"
-    for bit, theme in enumerate(FLAGS):
-        assert kinds[theme].among.tolist() == [bool(flag & (1 << bit)) for flag in flags]
-    assert task.kinds(task.encode("6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1")) == []
 
 
 # Near misses

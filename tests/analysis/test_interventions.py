@@ -139,9 +139,6 @@ def test_moved_end_has_the_shorter_path() -> None:
 
 
 def test_invalid_arguments() -> None:
-    for what in ("swap", "swap-input"):
-        with pytest.raises(UsageError):
-            recover(trial(EXACT, what, batch=BATCH[:1]))
     with pytest.raises(NetError):
         recover(trial(small_net("prefix-sums", "ff"), "clean", steps=13))
     unknown = Batch(BATCH.inputs, torch.full_like(BATCH.targets, -1))

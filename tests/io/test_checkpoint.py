@@ -36,9 +36,7 @@ def bits(tensor: Tensor) -> list[int]:
 
 def test_tensors_and_metadata_round_trip(tmp_path: Path) -> None:
     metadata = {"step": 7, "rates": [1e-3, 0.1 + 0.2], "random": {"state": [2**64 - 1]}}
-    files = save_tensors(tmp_path / "last", TENSORS, metadata)
-    assert sorted(files) == sorted(tmp_path.iterdir())
-    assert files[0] == tmp_path / "last.json"
+    save_tensors(tmp_path / "last", TENSORS, metadata)
     loaded, read = load_tensors(tmp_path / "last")
     assert identical(loaded, TENSORS)
     assert read == metadata
@@ -46,14 +44,13 @@ def test_tensors_and_metadata_round_trip(tmp_path: Path) -> None:
 
 def test_save_replaces_its_own_set_and_removes_leftovers(tmp_path: Path) -> None:
     save_tensors(tmp_path / "best", TENSORS)
-    before = set(tmp_path.iterdir())
     save_tensors(tmp_path / "last", TENSORS)
     for leftover in ("last-0123456789ab-00001-of-00002.safetensors",
                      ".last-0123456789ab-00002-of-00002.safetensors.0123456789ab.tmp",
                      ".last.json.0123456789ab.tmp"):  # fmt: skip
         (tmp_path / leftover).touch()
-    files = save_tensors(tmp_path / "last", DOUBLED)
-    assert set(tmp_path.iterdir()) == before | set(files)
+    save_tensors(tmp_path / "last", DOUBLED)
+    assert len(list(tmp_path.iterdir())) == 4, "an index and a file of tensors each"
     assert identical(load_tensors(tmp_path / "last")[0], DOUBLED)
     assert identical(load_tensors(tmp_path / "best")[0], TENSORS)
 
@@ -141,32 +138,23 @@ def test_every_dtype_shape_and_layout_round_trips(tmp_path: Path, name: str) -> 
     assert loaded["same memory"].any()
 
 
-def test_shards_and_cut_tensors_of_earlier_versions_are_read(tmp_path: Path) -> None:
-    parts = {
-        "net.a#0": torch.arange(4.0),
-        "net.a#1": torch.arange(4.0, 6.0),
-        "pool.c": torch.ones(2),
-        "net.b": torch.ones(1),
-    }
-    files = [tmp_path / f"a-0123456789ab-{k:05}-of-00004.safetensors" for k in range(1, 5)]
+def test_several_files_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    parts = {"net.a": torch.arange(4.0), "pool.c": torch.ones(2), "net.b": torch.ones(1)}
+    files = [tmp_path / f"a-0123456789ab-{k:05}-of-00003.safetensors" for k in range(1, 4)]
     shards = [
         module.write_shard(file, {name: tensor})
         for file, (name, tensor) in zip(files, parts.items(), strict=True)
     ]
-    files[2].unlink()  # not needed for the network
-    manifest = {"shards": shards, "split": {"net.a": [2, 3]}}
-    index = {"format": 1, "metadata": {}, "weights": manifest}
+    files[1].unlink()  # not needed for the network
+    index = {"format": 1, "metadata": {}, "weights": {"shards": shards, "split": {}}}
     write_json(tmp_path / "a.json", index, checksummed=True)
-    joined = {"net.b": torch.ones(1), "net.a": torch.arange(6.0).reshape(2, 3)}
-    assert identical(load_tensors(tmp_path / "a", "net.")[0], joined)
-    save_tensors(tmp_path / "a", joined)
+    del parts["pool.c"]
+    assert identical(load_tensors(tmp_path / "a", "net.")[0], parts)
+    save_tensors(tmp_path / "a", parts)
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_what_cannot_be_stored_is_refused(tmp_path: Path) -> None:
-    for tensor in (torch.ones(1, dtype=torch.complex128), torch.ones(2, 2).to_sparse()):
-        with pytest.raises(UsageError, match="bad"):
-            save_tensors(tmp_path / "a", {"good": torch.ones(9000), "bad": tensor})
+def test_metadata_that_is_no_json_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="as JSON"):
         save_tensors(tmp_path / "a", TENSORS, {"best": {"loss": object()}})
     assert not list(tmp_path.iterdir())
@@ -182,7 +170,6 @@ SHARD = {"file": "a.safetensors", "bytes": 1, "sha256": hashlib.sha256(b"x").hex
         {"shards": [{}], "split": {}},
         {"shards": [{**SHARD, "holds": [3]}], "split": {}},
         {"shards": [{**SHARD, "holds": ["a"]}], "split": {}},
-        {"shards": [], "split": ["a"]},
     ],
 )
 def test_invalid_content_with_its_checksum_is_refused(tmp_path: Path, manifest: object) -> None:
