@@ -188,7 +188,7 @@ def within(
 
     def check(records: Records) -> ClaimVerdict:
         values = [quantity.of(records, model) for model in models]
-        titles = [MODELS[model].title for model in models]
+        titles = [MODELS[model].ours for model in models]
         numbers = quantity.heading + ", ".join(
             f"{name} {'not run' if value is None else quantity.text(value)}"
             for name, value in zip(names or titles, values, strict=True)
@@ -231,7 +231,7 @@ def every_seed(models: tuple[str, ...], has: Callable[[Record], bool | None], wh
         if not any(by_model.values()):
             return ClaimVerdict(NOT_RUN)
         ours = tuple(
-            f"{MODELS[model].title}: {sum(seeds)} of {counted(len(seeds), 'seed')} {what}"
+            f"{MODELS[model].ours}: {sum(seeds)} of {counted(len(seeds), 'seed')} {what}"
             for model, seeds in by_model.items()
         )
         if min(map(len, by_model.values())) < LEAST_SEEDS:
@@ -254,7 +254,7 @@ def any_solved(model: str, size: str) -> Check:
         if not shares:
             return ClaimVerdict(NOT_RUN)
         _, steps, solved, problems = max(shares)
-        ours = f"{MODELS[model].title}: {solved} of {problems} after {-steps:,} iterations"
+        ours = f"{MODELS[model].ours}: {solved} of {problems} after {-steps:,} iterations"
         return ClaimVerdict(REPRODUCED if solved else NOT_SEEN, (ours,))
 
     return check

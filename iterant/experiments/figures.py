@@ -163,6 +163,7 @@ def _line(key: str, measure: Measure, records: Sequence[Record]) -> Line | None:
     label = model.label + (", most confident" if getattr(measure, "confident", False) else "")
     if model.alpha is not None and model.label != "FF":
         label += f", α = {model.alpha:g}"
+    label += f", {model.shortened}" if model.shortened else ""
     if isinstance(measure, RecoveryByIndex):
         share = measure.mean(records, "recovered")
         if share is None or share.mean < LEAST_RECOVERED:
@@ -179,7 +180,7 @@ def _paper_peak(key: str, measure: Peaks) -> list[Line]:
     model = MODELS[key]
     value = paper_cell(replace(measure, confident=model.confident), key).value
     alpha = model.alpha
-    if value is None or value.step is None:
+    if value is None or value.step is None or model.shortened:
         return []
     label = f"the paper's peak, {'α > 0' if alpha else 'α = 0'}"
     spread = () if value.error is None else (value.error,)

@@ -182,7 +182,7 @@ def state_of(experiment: Experiment, records: Records) -> tuple[int, int]:
 
 
 def _row(row: Row, records: Sequence[Record], several: bool) -> TableRow:
-    cell = row.measure.of(records)
+    cell, model = row.measure.of(records), MODELS[row.model]
     # Some studies are made on the first seeds only; a run that diverged solves nothing.
     is_peak = isinstance(row.measure, PeakMeasure)
     measured = [one for one in records if row.measure.of([one]).seeds or (is_peak and one.failed)]
@@ -191,7 +191,7 @@ def _row(row: Row, records: Sequence[Record], several: bool) -> TableRow:
     text = cell.text
     if isinstance(row.measure, Peaks) and cell.value and cell.value.mean > 0:
         text = cell.value.text  # with the iteration of the peak
-    task = f"{MODELS[row.model].task}: " if several else ""
+    task = f"{model.task}: " if several else ""
     if len(converged) == len(runs):
         filtered = "all" if runs else ""
     else:
@@ -199,14 +199,14 @@ def _row(row: Row, records: Sequence[Record], several: bool) -> TableRow:
         filtered = f"{number} ({len(converged)} of {len(runs)})" if converged else "none"
     trained = precisions(one.precision for one in measured)
     return {
-        "model": row.name or MODELS[row.model].title,
+        "model": row.name or model.ours,
         "measured": task + ", ".join(filter(None, (row.measure.title, cell.tests))),
         "all seeds": text,
         "95 %": "" if cell.value is None else cell.value.interval_text,
         "seeds": ", ".join(filter(None, (str(cell.seeds), trained))) if cell.seeds else "not run",
         "converged": filtered,
         "the paper": row.paper.text,
-        "beside the paper": verdict(cell.value, row.paper.value),
+        "beside the paper": "" if model.shortened else verdict(cell.value, row.paper.value),
     }
 
 
@@ -247,7 +247,8 @@ def headline(records: Records) -> str:
         ours = ours or Solved(size).after(steps, tested)
         peak = Peaks(size).of(tested).value
         rows.append({
-            "DT-Recall, trained by the paper's recipe": f"{name}, α = {MODELS[model].alpha:g}",
+            "DT-Recall, trained by the paper's recipe": f"{name}, "
+            + MODELS[model].ours.removeprefix("DT-Recall "),
             "iterations": f"{steps:,}",
             "paper": paper.percent,
             "here": ours.percent if ours else "not run",
