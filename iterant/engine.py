@@ -88,7 +88,7 @@ class Thought:
     @cached_property
     def logits(self) -> Tensor:
         """(B, K, *S), computed when first read."""
-        with _gradients(self.grad):
+        with _grad_mode(self.grad):
             return self.net.answer(self.state.features)
 
     @cached_property
@@ -100,16 +100,16 @@ class Thought:
 def begin(net: Net, inputs: Tensor) -> State:
     """The state before the first iteration; gradients as in `think`."""
     check_inputs(net, inputs)
-    with _gradients(_keeps_gradients(net, inputs)):
+    with _grad_mode(_wants_gradients(net, inputs)):
         return State(net.start(inputs), 0)
 
 
-def _keeps_gradients(net: Net, *tensors: Tensor) -> bool:
+def _wants_gradients(net: Net, *tensors: Tensor) -> bool:
     """Whether a caller expects gradients: in training mode, or of tensors that require them."""
     return getattr(net, "training", True) or any(one.requires_grad for one in tensors)
 
 
-def _gradients(keep: bool) -> AbstractContextManager[object]:
+def _grad_mode(keep: bool) -> AbstractContextManager[object]:
     """Keep PyTorch's current mode, or no gradients."""
     return nullcontext() if keep else torch.no_grad()
 
@@ -163,8 +163,8 @@ def think(
         )
     interventions = intervene if isinstance(intervene, Sequence) else (intervene,)
     if grad is None:
-        grad = _keeps_gradients(net, inputs, *([state.features] if state else ()))
-    with _gradients(grad):
+        grad = _wants_gradients(net, inputs, *([state.features] if state else ()))
+    with _grad_mode(grad):
         state = state or State(net.start(inputs))
     return iterate_from(net, inputs, state, steps, interventions, grad)
 
@@ -181,9 +181,10 @@ def iterate_from(
     memory: Tensor | None = None
     read_inputs: Tensor | None = None
     for _ in range(steps):
-        with _gradients(grad):  # not around the yield: the mode would be the caller's, too
+        with _grad_mode(grad):  # not around the yield: the mode would be the caller's, too
             for intervention in interventions:
                 state, inputs = intervention(state, inputs)
+            # By identity: an intervention that changes the problem returns another tensor.
             if inputs is not read_inputs:
                 memory, read_inputs = net.read(inputs), inputs
             try:

@@ -201,6 +201,7 @@ class Iteration:
 
     thought: Thought
     _before: Tensor
+    """The same features as `before`, or what has overwritten them"""
     rows: Tensor
     """(b,) int64: the samples' indices in the whole batch"""
     done: Tensor
@@ -235,15 +236,15 @@ def iterate_until_done(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Ite
         rule_state, state = rule.start(), State(net.start(inputs))
     rows = torch.arange(len(inputs), device=inputs.device)
     while len(rows):
-        before, nobody = state.features, torch.zeros_like(rows, dtype=torch.bool)
+        before, none_done = state.features, torch.zeros_like(rows, dtype=torch.bool)
         for thought in iterate_from(net, inputs, state, budget - state.step):
-            met, over = rule_state.update(thought), thought.step >= budget
-            any_leaving = over or (met is not None and bool(met.any()))
+            met, is_last = rule_state.update(thought), thought.step >= budget  # (b,) or None
+            any_leaving = is_last or (met is not None and bool(met.any()))
             # A rule may decide on the CPU.
-            done = met.to(rows.device) if any_leaving and met is not None else nobody
-            leaving = ~nobody if over else done
+            done = met.to(rows.device) if any_leaving and met is not None else none_done
+            leaving = ~none_done if is_last else done
             yield Iteration(thought, before, rows, done, leaving, any_leaving, rule_state)
-            if over:
+            if is_last:
                 return
             if any_leaving:
                 break
@@ -464,8 +465,8 @@ def solutions(
 
     Small problems of one shape are solved in one batch, unless there is a viewer.
     ``max_steps=None`` allows 1,000 iterations and one for each cell of the problem; the default
-    rule stops when the state is at rest (`Resting`). ``restrict`` also finds the best answer that
-    the rules of the task allow.
+    rule is that of `solve`. ``restrict`` also finds the best answer that the rules of the task
+    allow.
     """
     check_fits(net, task)
     if restrict and not offers(task, "restrict"):
