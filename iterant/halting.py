@@ -6,8 +6,9 @@ A rule is a small frozen object; `Rule.start` gives its state on one batch. The 
 with every iteration and says which samples are done, and the answer of each: usually that of the
 iteration at which it stopped, for `MostConfident` that of the best one so far.
 
-``rule.reason`` is why a sample stopped. Only the reason of `Resting` is "settled": the state no
-longer changes, so more iterations give the same answer. An answer that has stayed the same for a
+``rule.reason`` is why a sample stopped. `Resting`, the default of `iterant.solve`, and `ExactRest`
+have the reason "settled": the state has converged to a fixed point, or to a short cycle whose
+answers agree, so more iterations give the same answer. An answer that has stayed the same for a
 while (`StableAnswer`) can still change when information from distant positions arrives.
 
 Shapes: B batch, *S space.
@@ -29,7 +30,9 @@ from iterant.nets.protocol import depth_of, last_change_of, readout_of
 class RuleState:
     """The state of a rule on one batch; the answer is that of the latest iteration.
 
-    The next iteration may overwrite the features of a thought: copy those that you keep.
+    A rule may see a fast form of the network (`iterant.nets.fast.accelerate`): the next iteration
+    may overwrite ``thought.features``, so clone those that you keep, and their shape is (B, …) with
+    another layout than (B, W, *S). Logits and predictions are always (B, K, *S) and (B, *S).
     """
 
     def update(self, thought: Thought) -> Tensor | None:
@@ -50,6 +53,17 @@ class RuleState:
 
 class Rule(Protocol):
     """When to stop: ``iterant.solve(net, x, rule=Resting())``.
+
+        >>> class Two(RuleState):       # in a file mine.py
+        ...     def start(self):
+        ...         return self
+        ...     def update(self, thought):
+        ...         return torch.full((len(thought.features),), thought.step >= 2)
+        >>> iterant.solve(net, x, rule=Two()).stopped_by
+        ('Two', 'Two')
+
+    On the command line it is ``iterant solve … --halt mine:Two``; the names of ours are in
+    `iterant.registry`.
 
     A rule may have ``reason``, a text for `iterant.solving.Answer.stopped_by`; the default is the
     name of its class. The reason "settled" promises that the answer no longer changes.
@@ -178,7 +192,7 @@ class _RestState(RuleState):
     def _rest(self, thought: Thought) -> Tensor:
         """(B,) bool: samples at rest; on the device on which the network reports its changes."""
         change = last_change_of(thought.net)
-        if change is None:
+        if change is None:  # then `step` returned a new tensor: no need to clone it
             now = thought.features.flatten(1)
             before, self.previous = self.previous, now
             change = (now if before is None else now - before).abs().amax(dim=1)
