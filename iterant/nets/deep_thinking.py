@@ -80,7 +80,7 @@ class RecallConv(nn.Module):
     """The convolution of the concatenation [features, problem].
 
     It equals the sum of a convolution of the features and one of the problem. The second is the
-    same at every iteration, so it is computed once (`problem_term`). Both are slices of one weight.
+    same at every iteration, so it is computed once (`recall_term`). Both are slices of one weight.
     """
 
     def __init__(self, dims: int, width: int, channels: int) -> None:
@@ -89,14 +89,14 @@ class RecallConv(nn.Module):
         self.weight = nn.Parameter(torch.empty(width, width + channels, *[3] * dims))
         nn.init.kaiming_uniform_(self.weight, a=math.sqrt(5))  # as nn.ConvNd does
 
-    def problem_term(self, inputs: Tensor) -> Tensor:
+    def recall_term(self, inputs: Tensor) -> Tensor:
         """The convolution of the problem, (B, C, *S) to (B, W, *S)."""
         return _CONVOLVE[self.dims](inputs, self.weight[:, self.width :], padding=1)
 
-    def forward(self, features: Tensor, problem_term: Tensor) -> Tensor:
+    def forward(self, features: Tensor, recall_term: Tensor) -> Tensor:
         """The convolution of the features plus that of the problem; all (B, W, *S)."""
         weight = self.weight[:, : self.width]
-        return _CONVOLVE[self.dims](features, weight, padding=1) + problem_term
+        return _CONVOLVE[self.dims](features, weight, padding=1) + recall_term
 
 
 class ResidualBlock(nn.Module):
@@ -140,7 +140,7 @@ class PaperNet(nn.Module):
 
     def read(self, inputs: Tensor) -> Tensor | None:
         """The recall term (B, W, *S), the same at every iteration; None without recall."""
-        return None if self.recall is None else self.recall.problem_term(inputs)
+        return None if self.recall is None else self.recall.recall_term(inputs)
 
     def start(self, inputs: Tensor) -> Tensor:
         """The projection of the problem, (B, C, *S) to (B, W, *S)."""
@@ -228,7 +228,7 @@ class FeedForward(PaperNet):
         return self.blocks[index]
 
 
-_SHARED: dict[str, dict[str, Any]] = {
+_PAPER_TASKS: dict[str, dict[str, Any]] = {
     "prefix-sums": {"dims": 1, "channels": 1, "width": 400},
     "mazes": {"dims": 2, "channels": 3, "width": 128, "readout": "argmax-open"},
     "chess": {"dims": 2, "channels": 12, "width": 512, "readout": "two-best"},
@@ -239,10 +239,13 @@ _VARIANTS: dict[str, tuple[type[PaperConfig], bool]] = {
     "ff": (FeedForwardConfig, False),
     "ff-recall": (FeedForwardConfig, True),
 }
+"""Class of the configuration, and whether with recall. A variant such as "dt-recall with three
+blocks" is a line here and a subclass of `PaperConfig` with other defaults: unlike a new network in
+`iterant.registry` it keeps the paper's head and ReLU in 1D and its fast forms."""
 VARIANTS = tuple(_VARIANTS)
 """The paper's four architectures, as recipes name them."""
 PAPER_KINDS = (PaperConfig.kind, FeedForwardConfig.kind)
-"""The two classes that build them, as `iterant.registry` names them."""
+"""Their two names in `iterant.registry`, which saved configurations hold; recipes do not."""
 
 
 def paper_net(problem: str, variant: str = "dt-recall") -> PaperConfig:
@@ -251,9 +254,9 @@ def paper_net(problem: str, variant: str = "dt-recall") -> PaperConfig:
     >>> paper_net("chess").width
     512
     """
-    if problem not in _SHARED:
-        raise UnknownName(registry.unknown_name("task", problem, tuple(_SHARED)))
-    return variant_config(variant, problem, **_SHARED[problem])
+    if problem not in _PAPER_TASKS:
+        raise UnknownName(registry.unknown_name("task", problem, tuple(_PAPER_TASKS)))
+    return variant_config(variant, problem, **_PAPER_TASKS[problem])
 
 
 def variant_config(
@@ -277,13 +280,13 @@ def variant_config(
     """
     if variant not in VARIANTS:
         raise UnknownName(registry.unknown_name("network", variant, VARIANTS))
-    config, recall = _VARIANTS[variant]
-    width = width or _SHARED.get(problem, {}).get("width", 64)
+    config_class, recall = _VARIANTS[variant]
+    width = width or _PAPER_TASKS.get(problem, {}).get("width", 64)
     head = head or ((width, max(1, width // 2)) if dims == 1 else (32, 8))
     # The authors have a ReLU after the recall convolution of recurrent networks, in 1D only.
-    is_recurrent = config is not FeedForwardConfig
+    is_recurrent = config_class is not FeedForwardConfig
     extra = {"recall_relu": recall and dims == 1} if is_recurrent else {"depth": depth}
-    return config(dims=dims, width=width, head=head, recall=recall, **extra, **fields)
+    return config_class(dims=dims, width=width, head=head, recall=recall, **extra, **fields)
 
 
 def catalogue() -> list[tuple[str, int]]:
@@ -293,7 +296,7 @@ def catalogue() -> list[tuple[str, int]]:
     783504
     """
     rows = []
-    for problem in _SHARED:
+    for problem in _PAPER_TASKS:
         for variant in VARIANTS:
             config = paper_net(problem, variant)
             with torch.device("meta"):

@@ -21,7 +21,8 @@ def build_network(
 ) -> tuple[Net, dict[str, Any]]:
     """A new network for a task, and the kind and configuration that build it again.
 
-    ``settings`` are the fields of a recipe: ``net``, and what configures that network.
+    ``settings`` are the fields of a recipe: ``net``, and what configures that network. ``net`` is
+    ``module:Class``, one of `VARIANTS`, or a registered name other than `PAPER_KINDS`.
     """
     name = settings["net"]
     shape: dict[str, Any] = {"dims": spec.dims, "channels": spec.channels}

@@ -37,13 +37,16 @@ class Net(Protocol):
     """The methods that the engine calls."""
 
     def read(self, inputs: Tensor) -> Tensor | None:
-        """The ``memory`` of every `step`, from inputs (B, C, *S); batch first, or None."""
+        """The ``memory`` of every `step`, such as the recall term, from inputs (B, C, *S).
+
+        The same at every iteration. Its first axis is the batch; None: there is no memory.
+        """
 
     def start(self, inputs: Tensor) -> Tensor:
         """The features before the first iteration, (B, W, *S)."""
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-        """The features after one more iteration; ``index`` iterations are done."""
+        """The features after one more iteration, in a new tensor; ``index`` iterations are done."""
 
     def answer(self, features: Tensor) -> Tensor:
         """Logits (B, K, *S)."""
@@ -131,13 +134,13 @@ class TwoBest(Argmax):
         return flat.view_as(logits[:, 1])
 
 
-def readout(word: str) -> Readout:
+def readout(name: str) -> Readout:
     """The readout of that name, as a network's configuration holds it.
 
     >>> readout("two-best").predict(torch.tensor([[[0.0, 0, 0, 0], [1, 5, 0, 2]]]), None)
     tensor([[0, 1, 0, 1]])
     """
-    instance: Readout = registry.find("readout", word)()
+    instance: Readout = registry.find("readout", name)()
     return instance
 
 
