@@ -117,10 +117,10 @@ class LocalRule(nn.Module):
 
     def read(self, inputs: Tensor) -> Tensor:
         """(B, H + 1, *Q): the recall term, and 1 where a cell is open."""
-        problem, is_open = self.view(inputs)
+        problem, is_open = self.neighbourhood(inputs)
         return torch.cat([self.recall(problem), is_open], dim=1)
 
-    def view(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    def neighbourhood(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """The problem at a cell and its neighbours (B, V * C, *Q); 1 where open (B, 1, *Q)."""
         cells = in_cells(inputs, self.config.stem)
         is_open = (cells > 0).any(dim=1, keepdim=True).to(cells.dtype)
@@ -156,7 +156,7 @@ class LocalRule(nn.Module):
             return self._with_neighbours(state, neighbours)
         layout, _ = message_layouts(self.config)
         # The neighbour on a side sends through its opposite side.
-        messages = [sent[:, layout.side(side ^ 1)] for side, sent in enumerate(neighbours)]
+        messages = [sent[:, layout.channels_of(side ^ 1)] for side, sent in enumerate(neighbours)]
         return torch.cat(messages, dim=1)
 
     def _with_neighbours(self, values: Tensor, neighbours: Sequence[Tensor]) -> Tensor:
@@ -202,14 +202,15 @@ class MessageLayout:
     """The channels of a cell: its own first, then those of every side's message."""
 
     own: int
+    """Number of the cell's own channels"""
     each: int
-    """Channels of one side"""
+    """Number of channels of one side"""
 
-    def side(self, side: int) -> slice:
-        """The channels of a side."""
+    def channels_of(self, side: int) -> slice:
+        """The channels of the message of a side."""
         return slice(self.own + side * self.each, self.own + (side + 1) * self.each)
 
-    def sides(self, total: int) -> tuple[Tensor, Tensor]:
+    def sides_of_channels(self, total: int) -> tuple[Tensor, Tensor]:
         """(X,), (X,): the side of every channel, -1 for the cell's own; its index within it."""
         channel = torch.arange(total)
         side = (channel - self.own).div(self.each, rounding_mode="floor").clamp_min(-1)
@@ -227,8 +228,8 @@ def patterns(config: LocalRuleConfig) -> dict[str, Tensor]:
     """For every weight of every layer, the index of its free parameter; -1: the weight is zero."""
     state, hidden = message_layouts(config)
     sides = torch.arange(2 * config.dims)
-    hidden_side, hidden_index = hidden.sides(config.hidden)  # (H,), (H,)
-    state_side, state_index = state.sides(config.width)  # (W,), (W,)
+    hidden_side, hidden_index = hidden.sides_of_channels(config.hidden)  # (H,), (H,)
+    state_side, state_index = state.sides_of_channels(config.width)  # (W,), (W,)
     if config.isotropic:  # all sides share their weights: only own or message matters
         hidden_group, state_group = hidden_side.clamp_max(0), state_side.clamp_max(0)
         # (H, D): whether a neighbour is the one that the message goes to
@@ -243,19 +244,22 @@ def patterns(config: LocalRuleConfig) -> dict[str, Tensor]:
     is_read = (hidden_side[:, None] != sides)[..., None]  # (H, D, 1)
     same_side = state_side[:, None] == hidden_side  # (W, H)
     classes = torch.arange(config.classes)
+    # Weights with the same keys share a parameter; the keys broadcast to the shape of the weights.
     return {
-        "sight.weight": _number(*rows, neighbour[..., None], message, exists=is_read).flatten(1),
-        "recall.weight": _number(*rows, view[..., None], channels).flatten(1),
-        "recall.bias": _number(hidden_group, hidden_index),
-        "mix.weight": _number(
+        "sight.weight": _parameter_index(
+            *rows, neighbour[..., None], message, exists=is_read
+        ).flatten(1),
+        "recall.weight": _parameter_index(*rows, view[..., None], channels).flatten(1),
+        "recall.bias": _parameter_index(hidden_group, hidden_index),
+        "mix.weight": _parameter_index(
             state_group[:, None], state_index[:, None], hidden_index, exists=same_side
         ),
-        "mix.bias": _number(state_group, state_index),
-        "head.weight": _number(classes[:, None], state_index, exists=state_side < 0),
+        "mix.bias": _parameter_index(state_group, state_index),
+        "head.weight": _parameter_index(classes[:, None], state_index, exists=state_side < 0),
     }
 
 
-def _number(*keys: Tensor, exists: Tensor | None = None) -> Tensor:
+def _parameter_index(*keys: Tensor, exists: Tensor | None = None) -> Tensor:
     """Number the distinct keys in order of first occurrence; -1 where ``exists`` is False."""
     broadcast: Any = torch.broadcast_tensors  # torch leaves it untyped
     *columns, mask = broadcast(*keys, torch.tensor(True) if exists is None else exists)

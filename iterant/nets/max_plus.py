@@ -140,6 +140,8 @@ class MaxPlus(nn.Module):
         limit = is_open.flatten(1).sum(dim=1).view(-1, *[1] * (cells.dim() - 1)) * is_open
         return torch.cat([values, marks, limit.to(cells.dtype)], dim=1)
 
+    # `_sources`, `_gather` and `_shares` are replaced in examples/max_plus_ablations.py.
+
     def _sources(self, scores: Tensor, is_open: Tensor) -> tuple[Tensor, Tensor]:
         """(B, W, *Q), (B, P, *Q): minus the distances of sources, and marks, 1 at sources.
 
@@ -171,6 +173,7 @@ class MaxPlus(nn.Module):
         if memory is None:
             raise NetError("this network recalls the problem at every iteration")
         distances, pointers = self.config.width, self.config.hidden
+        # (B, W, *Q), (B, P, *Q), (B, 1, *Q); emitted: 0 at sources, -_FAR elsewhere
         emitted, marks, limit = memory[:, :distances], memory[:, distances:-1], memory[:, -1:]
         is_open = limit > 0
         # Interventions may write anything, also into walls.
@@ -223,7 +226,7 @@ class MaxPlus(nn.Module):
 
 
 def distance_values(stored: Tensor) -> Tensor:
-    """Minus the distances that features hold, so that the largest is the nearest."""
+    """Minus the distances that features hold, of any shape, so that the largest is the nearest."""
     return (-stored / UNIT).where(stored >= 0, -_FAR)
 
 

@@ -91,8 +91,8 @@ class FusedRule(PackedRule):
             self._next = None if self._next is None else self._next.select(0, which)
             self._returned = 0
 
-    def _lay_out(self, inputs: Tensor, cells: Cells, memory: Tensor) -> None:
-        super()._lay_out(inputs, cells, memory)
+    def _set_tables(self, inputs: Tensor, cells: Cells, memory: Tensor) -> None:
+        super()._set_tables(inputs, cells, memory)
         self._table = self._read_index().to(torch.int32)
         self._recall_term = memory[..., :-1].contiguous()
         self._cell_mask = self._is_cell.to(memory.dtype)

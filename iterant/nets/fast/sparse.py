@@ -14,7 +14,8 @@ six times in thousands of iterations. Even the smallest change counts, so a stat
 state at rest of the rule itself, up to rounding.
 
 Shapes: B batch, W width, H hidden, K classes, D sides of a cell, *S space in pixels, *Q space in
-cells, N rows of a sample, n active cells.
+cells, N rows of a sample, n active cells, X any number of channels, R parts of rows that a
+cell reads: the message of each neighbour, or without messages the whole rows of itself and them.
 """
 
 from __future__ import annotations
@@ -89,6 +90,8 @@ def neighbours_of(is_open: Tensor, numbers: Tensor, wall: int) -> Tensor:
 class Packed:
     """A network on packed cells; subclasses define the iteration and copy the weights.
 
+    Features are (B, N, W), and memory (B, N, X) is that of the network at the same cells.
+
     It keeps tables of the inputs read last and of the features returned last. Features of another
     origin (an intervention, a stored state) are allowed at every iteration, at some cost.
     """
@@ -119,7 +122,7 @@ class Packed:
         if inputs is not self._inputs:
             memory = self.net.read(inputs)
             cells = Cells.from_mask(memory[:, -1] > 0)
-            self._lay_out(inputs, cells, cells.pack(memory))
+            self._set_tables(inputs, cells, cells.pack(memory))
             self._features = None
         return self._memory
 
@@ -137,17 +140,17 @@ class Packed:
         if self._features is not None:
             old = self._cells
             cells = Cells(old.space, old.position[which], old.neighbours[which])
-            self._lay_out(inputs, cells, self._memory[which])
+            self._set_tables(inputs, cells, self._memory[which])
             self._features = features
 
     def _check_memory(self, memory: Tensor | None) -> None:
         if memory is not self._memory:
             raise NetError("this network works on the inputs that it read last; read them again")
 
-    def _lay_out(self, inputs: Tensor, cells: Cells, memory: Tensor) -> None:
+    def _set_tables(self, inputs: Tensor, cells: Cells, memory: Tensor) -> None:
         """Set the tables for these samples."""
         self._inputs, self._cells, self._memory = inputs, cells, memory
-        self._is_cell = (cells.position < math.prod(cells.space))[..., None]
+        self._is_cell = (cells.position < math.prod(cells.space))[..., None]  # (B, N, 1)
 
     def _with_walls(self, features: Tensor) -> Tensor:
         """Features of another origin, with the state of walls in rows without a cell."""
@@ -155,14 +158,15 @@ class Packed:
 
 
 class PackedRule(Packed):
-    """A local rule on packed cells."""
+    """A local rule on packed cells: what its forms for CPU and GPU (`cuda.FusedRule`) share."""
 
     def __init__(self, net: LocalRule) -> None:
         """The rule's two layers as matrices over what a cell reads."""
         super().__init__(net)
         config, layout = net.config, message_layouts(net.config)[0]
-        self._own_channels = layout.own if config.messages else 0  # not read by neighbours
-        self._part_channels = layout.each if config.messages else config.width
+        # Channels that neighbours do not read; 0: a rule without messages.
+        self._own_channels = layout.own if config.messages else 0
+        self._part_channels = layout.each if config.messages else config.width  # see `_read_index`
         self._parts_of_row = config.width // self._part_channels
         sight, mix, head = net.sight.weight.detach().flatten(1), net.mix, net.head
         if config.summed:  # the same weights for every neighbour
@@ -202,6 +206,7 @@ class Sparse(Packed):
         """Cells computed since the start, over all iterations"""
         self._cells_at_start = 0
         self._active: Tensor
+        """(n,): the cells to compute next, numbered over the rows of all samples"""
         self._overwritten: tuple[Tensor, Tensor] | None = None
         """(n,), (n, W): the cells of the latest iteration, and their states before it"""
 
@@ -226,13 +231,15 @@ class Sparse(Packed):
             features, active = self._with_walls(features), self._all_cells
         else:
             active = self._active
+            # A view, not the same object: `answer` then tells the latest features from older ones,
+            # which share its memory and have been overwritten.
             features = features.view(features.shape) if self.reuse else features.clone()
         self._features = features
         self.last_change = features.new_zeros(len(features))
         self._overwritten = None
         if len(active):
             self._computed += len(active)
-            rows = features.view(-1, features.shape[2])
+            rows = features.view(-1, features.shape[2])  # (B * N, W)
             change, self._active = self._compute(rows, active)
             # (n,) to (B,); a change that is NaN makes the largest NaN.
             sample = active.div(features.shape[1], rounding_mode="floor")
@@ -260,20 +267,20 @@ class Sparse(Packed):
         if self._features is not None:
             rows, active = self._features.shape[1], self._active
             sample = active.div(rows, rounding_mode="floor")
-            new_row = torch.full((len(self._features),), -1)
-            new_row[which] = torch.arange(len(which))
-            stays = new_row[sample] >= 0
+            new_sample = torch.full((len(self._features),), -1)  # (B,): its index from now on
+            new_sample[which] = torch.arange(len(which))
+            stays = new_sample[sample] >= 0
             super().select_samples(which, inputs, features)
-            self._active = (new_row[sample] * rows + active.remainder(rows))[stays]
+            self._active = (new_sample[sample] * rows + active.remainder(rows))[stays]
 
-    def _lay_out(self, inputs: Tensor, cells: Cells, memory: Tensor) -> None:
-        super()._lay_out(inputs, cells, memory)
+    def _set_tables(self, inputs: Tensor, cells: Cells, memory: Tensor) -> None:
+        super()._set_tables(inputs, cells, memory)
         count, rows = memory.shape[:2]
         # Tables over the rows of all samples together.
         self._first_rows = torch.arange(count) * rows  # (B,)
         first = self._first_rows[:, None, None]
         self._neighbours = (cells.neighbours + first).flatten(0, 1)  # (B * N, D)
-        self._wall_rows = self._first_rows + rows - 1
+        self._wall_rows = self._first_rows + rows - 1  # (B,)
         self._is_reader = torch.zeros(count * rows, dtype=torch.bool)
         self._active = self._all_cells = self._is_cell.flatten().nonzero().flatten()
 
@@ -285,7 +292,7 @@ class Sparse(Packed):
         raise NotImplementedError
 
     def _write(self, states: Tensor, active: Tensor, new: Tensor) -> Tensor:
-        """Write the new states (n, W) of the active cells; returns by how much they changed."""
+        """Write the new states (n, W) of the active cells; returns |change|, (n, W)."""
         before = states.index_select(0, active)
         self._overwritten = active, before
         # All reads are done: writing in place cannot affect this iteration any more.
@@ -304,8 +311,8 @@ class Sparse(Packed):
 class SparseRule(Sparse, PackedRule):
     """A local rule that computes only active cells."""
 
-    def _lay_out(self, inputs: Tensor, cells: Cells, memory: Tensor) -> None:
-        super()._lay_out(inputs, cells, memory)
+    def _set_tables(self, inputs: Tensor, cells: Cells, memory: Tensor) -> None:
+        super()._set_tables(inputs, cells, memory)
         self._recall_term = memory[..., :-1].flatten(0, 1)  # (B * N, H)
         read_index = self._read_index() + self._parts_of_row * self._first_rows[:, None, None]
         self._read_table = read_index.flatten(0, 1)  # (B * N, R)
@@ -314,7 +321,7 @@ class SparseRule(Sparse, PackedRule):
         count = len(active)
         reads = self._read_table.index_select(0, active)  # (n, R)
         parts = states.view(-1, self._part_channels)
-        seen = parts.index_select(0, reads.view(-1)).view(count, -1)  # (n, R * each)
+        seen = parts.index_select(0, reads.view(-1)).view(count, -1)  # (n, R * part)
         hidden = torch.addmm(self._recall_term.index_select(0, active), seen, self._sight).relu_()
         new = torch.addmm(self._bias, hidden, self._mix).tanh_()  # (n, W)
         change = self._write(states, active, new)
@@ -344,8 +351,8 @@ class SparseMaxPlus(Sparse):
         self._wall = head.new_zeros(sum(self._split))
         self._wall[:distances] = UNREACHED
 
-    def _lay_out(self, inputs: Tensor, cells: Cells, memory: Tensor) -> None:
-        super()._lay_out(inputs, cells, memory)
+    def _set_tables(self, inputs: Tensor, cells: Cells, memory: Tensor) -> None:
+        super()._set_tables(inputs, cells, memory)
         self._memory_rows = memory.flatten(0, 1)  # (B * N, W + P + 1)
         self._has_cell = self._is_cell.flatten()
 
@@ -355,9 +362,11 @@ class SparseMaxPlus(Sparse):
         count, sides = around.shape
         memory = self._memory_rows.index_select(0, active)
         emitted, marks, limit = memory[:, :distances], memory[:, distances:-1], memory[:, -1:]
-        rows = states.index_select(0, torch.cat([active, around.view(-1)]))
+        rows = states.index_select(
+            0, torch.cat([active, around.view(-1)])
+        )  # of the cells, then the neighbours
         values = distance_values(rows[:, :distances])
-        there = values[count:].view(count, sides, distances)
+        there = values[count:].view(count, sides, distances)  # (n, D, W)
         new_values = torch.maximum(emitted, there.amax(dim=1) - self._growth)
         stored = (-new_values * UNIT).where(new_values >= -limit * self._growth, UNREACHED)
         # The neighbour on a side sends through its opposite side.

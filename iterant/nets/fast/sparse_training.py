@@ -95,7 +95,7 @@ class MessageTrajectory:
         self, net: Any, inputs: Tensor, features: Tensor, steps: int, noise: Tensor | None = None
     ) -> None:
         """Run all iterations from features (B, W, *Q); ``noise`` is added before every one."""
-        problem, is_open = net.view(inputs)
+        problem, is_open = net.neighbourhood(inputs)
         self._net, self._is_open = net, is_open[:, 0].bool()  # (B, *Q)
         self._cells = self._is_open.flatten().nonzero().flatten()  # (N,)
         recall = net.recall.weight.flatten(1)
@@ -109,7 +109,7 @@ class MessageTrajectory:
         # the message from side 1: it reads all but the one from side 0.
         sight, mix, bias = net.sight.weight.flatten(1), net.mix.weight.flatten(1), bias_of(net.mix)
         self._received = sight[:, state.each : 2 * state.each]  # (all H, E)
-        message, inner = state.side(0), hidden.side(0)
+        message, inner = state.channels_of(0), hidden.channels_of(0)
         weight_in, weight_out = self._received[inner], mix[message, inner]  # (H, E), (E, H)
         messages = self._messages(features)
         self._inputs: list[Tensor] = []
