@@ -58,7 +58,7 @@ class TaskSpec:
     train_size: Size
     train_count: int = 10_000
     watch_sizes: tuple[Size, ...] = ()
-    """Larger problems, monitored in training; they select weights only with ``choose = watch``"""
+    """Sizes of larger problems that training monitors; they never choose the best weights"""
     tests: tuple[tuple[Size, int], ...] = ()
     """The paper's test sets: (size, count)"""
     size_means: str = "a whole number above 0"
@@ -294,7 +294,7 @@ def slices(count: int, most: int, least: int = 1) -> Iterator[slice]:
 
 
 class BaseTask(ABC):
-    """What tasks share whose answers are one class per position."""
+    """Base class of tasks whose answer is one class per position."""
 
     spec: TaskSpec
     data: str | Path | None = None
@@ -365,7 +365,7 @@ class SizedTask(BaseTask):
 
 
 class PackedProblems(Protocol):
-    """Problems in a compact form, expanded one batch at a time."""
+    """A training set in a compact form (bits of chess boards), expanded one batch at a time."""
 
     def __len__(self) -> int: ...
 

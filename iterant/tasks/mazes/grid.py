@@ -81,6 +81,7 @@ def from_image(images: Tensor | NDArray[Any]) -> Cells:
     array = images.detach().cpu().numpy() if isinstance(images, Tensor) else np.asarray(images)
     if array.ndim == 4 and array.shape[1] == 3 and min(array.shape[2:]) > 2 * BORDER:
         red, green = (array[:, :2, BORDER:-BORDER:2, BORDER:-BORDER:2] > 0).swapaxes(0, 1)
+        # Black, red, green, white; see `COLOURS`.
         cells: Cells = np.array([WALL, END, START, FREE], dtype=np.uint8)[red + 2 * green]
         if np.array_equal(to_image(cells), array):
             return cells
@@ -124,35 +125,35 @@ def without_rim(flat: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     return flat.reshape(count, height + 2, width + 1)[:, 1:-1, 1:]
 
 
-def _ways(cells: Cells) -> NDArray[np.int64]:
-    """(4, 1): how many places down, left, right and up are away in `with_rim`."""
+def _offsets(cells: Cells) -> NDArray[np.int64]:
+    """(4, 1): the offsets in `with_rim` from a cell to those below, left, right and above."""
     stride = cells.shape[2] + 1
     return np.array([[stride], [-1], [1], [-stride]])
 
 
 def distances(cells: Cells, within: Mask | None = None) -> NDArray[np.int32]:
-    """(N, h, w): steps from each cell of (N, h, w) codes to the end; -1 where there is no way.
+    """(N, h, w): steps from each cell of (N, h, w) codes to the end; -1 where there is no path.
 
-    With ``within`` ways lead over these cells alone. Breadth first from all ends together: one
+    With ``within`` only paths through these cells count. Breadth first from all ends together: one
     numpy step per distance, on the cells of that distance only.
     """
     is_open = cells != WALL if within is None else (cells != WALL) & within
     unseen = with_rim(is_open, False)
     frontier = np.flatnonzero(with_rim((cells == END) & is_open, False))
     steps = np.full(unseen.shape, -1, dtype=np.int32)
-    ways = _ways(cells)
+    offsets = _offsets(cells)
     distance = 0
     while len(frontier):
         unseen[frontier] = False
         steps[frontier] = distance
-        around = frontier + ways
+        around = frontier + offsets
         frontier = np.unique(around[unseen[around]])
         distance += 1
     return without_rim(steps, cells.shape)
 
 
 def path_lengths(cells: Cells, steps: NDArray[np.int32]) -> NDArray[np.int32]:
-    """(N,): the `distances` of the starts; -1 where no way leads to the end."""
+    """(N,): the `distances` of the starts; -1 where no path leads to the end."""
     lengths: NDArray[np.int32] = np.where(cells == START, steps, -1).max(axis=(1, 2))
     return lengths
 
@@ -161,16 +162,16 @@ def descend(cells: Cells, steps: NDArray[np.int32]) -> Mask:
     """(N, h, w): the path from the start that always goes to a cell one step nearer to the end.
 
     ``steps`` are the `distances`. Of several such cells it takes the first of down, left, right,
-    up, as in Maze-Hard's labels. No cell of a maze without a way is on the path.
+    up, as in Maze-Hard's labels. Where there is no path, no cell is marked.
     """
-    flat, ways = with_rim(steps, -1), _ways(cells)
+    flat, offsets = with_rim(steps, -1), _offsets(cells)
     on_path = np.zeros(flat.shape, dtype=np.bool_)
     position = np.flatnonzero(with_rim((cells == START) & (steps >= 0), False))
     while len(position):
         on_path[position] = True
         position = position[flat[position] > 0]
         nearer = flat[position] - 1
-        options = position + ways
+        options = position + offsets
         first = (flat[options] == nearer).argmax(axis=0)
         position = options[first, np.arange(len(position))]
     return without_rim(on_path, cells.shape)
@@ -178,11 +179,11 @@ def descend(cells: Cells, steps: NDArray[np.int32]) -> Mask:
 
 def shortest_paths(cells: Cells, steps: NDArray[np.int32]) -> NDArray[np.float64]:
     """(N,): how many shortest paths lead from the start to the end; ``steps``: `distances`."""
-    flat, ways = with_rim(steps, -1), _ways(cells)
+    flat, offsets = with_rim(steps, -1), _offsets(cells)
     paths = (flat == 0).astype(np.float64)
     for distance in range(1, int(steps.max(initial=0)) + 1):
         here = np.flatnonzero(flat == distance)
-        around = here + ways
+        around = here + offsets
         paths[here] = np.where(flat[around] == distance - 1, paths[around], 0).sum(axis=0)
     by_cell = without_rim(paths, cells.shape)
     totals: NDArray[np.float64] = np.where(cells == START, by_cell, 0).sum(axis=(1, 2))

@@ -233,7 +233,7 @@ class Mazes(SizedTask):
         return Batch(inputs, targets, extras), torch.from_numpy(rows)
 
     def kinds(self, batch: Batch) -> list[Kind]:
-        """Mazes by the length of their path, in tens of cells."""
+        """Mazes by the length of their path, in tens of cells; not the `MazeKind` of `problems`."""
         lengths = batch.extras.get("path_length")
         return [] if lengths is None else kinds_by_range(lengths, 10, "squares of way")
 
