@@ -71,13 +71,14 @@ class PlannedRun:
     """One run of a sweep: a point of the grid, and a seed."""
 
     name: str
+    """``POINT-sSEED``, also the name of its folder"""
     task: str
     recipe: str
     seed: int
     changes: Fields = field(default_factory=dict)
     """Fields of the recipe that are changed"""
     varied: Fields = field(default_factory=dict)
-    """Its values of the settings in which points differ"""
+    """Values of the settings that vary in the sweep, for its tables"""
 
     @property
     def point(self) -> str:
@@ -94,10 +95,10 @@ class Plan:
     tests: tuple[EvaluationSpec, ...] = ()
     data: str | None = None
     job: str | None = None
-    """The registered name of a function that trains and measures a run, see
-    `iterant.runner.worker.Job`; None: train it and take its tests"""
+    """The registered name of a function of `iterant.runner.worker.Job`, which trains and measures a
+    run; None: `iterant.runner.worker.train_and_evaluate`"""
     options: Fields = field(default_factory=dict)
-    """For that function"""
+    """Options of that function"""
     sibling_folders: bool = False
     """Run folders lie beside the sweep's folder, not in it"""
 

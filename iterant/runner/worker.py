@@ -75,7 +75,7 @@ class Job:
     time_limit: str | float | None = None
     """Of the whole job, which may train more than once"""
     resume: bool | None = None
-    """Whether the run was started before; None: look for its folder"""
+    """Whether to continue its folder; None: if there is one"""
     reporter: Reporter = field(default_factory=Reporter)
     start: float = field(default_factory=time.monotonic)
 
@@ -146,9 +146,9 @@ def run_one(path: str | Path, name: str, *, trust: bool = False, **options: Any)
     """
     folder = SweepFolder.open(path)
     job = Job(folder, folder.run(name), **options)
-    with registry.names_of_file(folder.path, _code(job.planned), trust=trust):
+    with registry.names_of_file(folder.path, _user_code(job.planned), trust=trust):
         execute = registry.find("job", folder.plan.job or "train-and-evaluate")
-        _ = job.task
+        _ = job.task  # imported here, where the plan's names are allowed and errors name the plan
     if _SUPERVISED in os.environ:
         threading.Thread(target=_stop_with_parent, daemon=True).start()
     first = os.environ.get("RANK", "0") == "0"
@@ -165,7 +165,7 @@ def _stop_with_parent() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _code(run: PlannedRun) -> list[str]:
+def _user_code(run: PlannedRun) -> list[str]:
     """The names of user-defined code in the plan of a run."""
     return [word for word in map(str, (run.task, run.changes.get("net"))) if ":" in word]
 
@@ -200,7 +200,7 @@ def command_for(
               "--resume" if folder.is_started(name) else "--begin"]  # fmt: skip
     if time_limit is not None:
         worker += ["--time", f"{time_limit:.3f}s"]
-    code = _code(folder.run(name))
+    code = _user_code(folder.run(name))
     if code and set(code) <= set(registry.allowed()):
         worker.append("--trust-code")
     if launch.processes * launch.nodes == 1:
