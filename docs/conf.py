@@ -44,7 +44,7 @@ autodoc_type_aliases = {"ArrayLike": "ArrayLike"}
 python_use_unqualified_type_names = True
 
 _LISTED = re.compile(r"\s*[\w/]+(\.py|/) {2,}\S")
-"""A line of the table of contents that a room's docstring ends with."""
+"""A line of the table of contents that a package's docstring ends with."""
 
 _RESULT = re.compile(r"(?<!\[)`(results/[\w./-]+\.jsonl?)`")
 """A result file in a page, which is no link yet."""
@@ -54,7 +54,7 @@ _STAR = re.compile(r"(?<![\w*`])\*(?=\w)")
 
 
 def _readable(app: object, what: str, name: str, thing: Any, how: object, lines: list[str]) -> None:
-    """Show shapes such as (B, C, *S) and a room's list of modules as they are written."""
+    """Show shapes such as (B, C, *S) and a package's list of modules as they are written."""
     if name == "iterant.training.Recipe":
         texts = {field.name: field.metadata["help"] for field in dataclasses.fields(thing)}
         lines += [f"- `{field}`: {text}" for field, text in texts.items()]
