@@ -4,7 +4,7 @@ protocol.py       the four methods of a network, readouts, checks, build()
 from_recipe.py    the network that a recipe names, for a task
 deep_thinking.py  the paper's networks: DT, DT-Recall, feed-forward
 local_rule.py     local rules, with message passing as an option
-max_plus.py       waves by a maximum over neighbours, marks that follow pointers
+max_plus.py       distances by a maximum over neighbours, marks that follow pointers
 fast/             faster forms of these, behind accelerate()
 """
 
