@@ -320,7 +320,7 @@ def evaluate_batch(
         part = batch[rows]
         inputs = like(net, part.inputs)
         check_inputs(net, inputs)
-        fast = accelerate(net, inputs, reuse=True)
+        fast = accelerate(net, inputs, reuse=rule is None or getattr(rule, "copies", False))
 
         def report(step: int, before: int = rows.start * steps, problems: int = len(part)) -> None:
             if progress is not None:

@@ -30,9 +30,9 @@ from iterant.nets.protocol import depth_of, last_change_of, readout_of
 class RuleState:
     """The state of a rule on one batch; the answer is that of the latest iteration.
 
-    A rule may see a fast form of the network (`iterant.nets.fast.accelerate`): the next iteration
-    may overwrite ``thought.features``, so clone those that you keep, and their shape is (B, …) with
-    another layout than (B, W, *S). Logits and predictions are always (B, K, *S) and (B, *S).
+    A rule may see a fast form of the network (`iterant.nets.fast.accelerate`), whose features are
+    (B, …) with another layout than (B, W, *S). Logits and predictions are always (B, K, *S) and
+    (B, *S).
     """
 
     def update(self, thought: Thought) -> Tensor | None:
@@ -66,7 +66,9 @@ class Rule(Protocol):
     `iterant.registry`.
 
     A rule may have ``reason``, a text for `iterant.solving.Answer.stopped_by`; the default is the
-    name of its class. The reason "settled" promises that the answer no longer changes.
+    name of its class. The reason "settled" promises that the answer no longer changes. A rule with
+    a true attribute ``copies`` promises to clone the features that it keeps: iterations may then
+    overwrite those of the one before, which is faster on a CPU.
     """
 
     def start(self) -> RuleState:
@@ -82,6 +84,7 @@ class Fixed(RuleState):
     """Stop after a number of iterations; None: only the budget ends it."""
 
     reason: ClassVar[str] = "fixed iterations"
+    copies: ClassVar[bool] = True
     steps: int | None = None
 
     def __post_init__(self) -> None:
@@ -106,6 +109,7 @@ class StableAnswer:
     """
 
     reason: ClassVar[str] = "stable answer"
+    copies: ClassVar[bool] = True
     patience: int = 30
 
     def __post_init__(self) -> None:
@@ -164,6 +168,7 @@ class Resting:
     """
 
     reason: ClassVar[str] = SETTLED
+    copies: ClassVar[bool] = True
     tolerance: float = 1e-4
 
     def __post_init__(self) -> None:
@@ -293,6 +298,7 @@ class ExactRest(RuleState):
     """
 
     reason: ClassVar[str] = SETTLED
+    copies: ClassVar[bool] = True
 
     def start(self) -> RuleState:
         return self  # it remembers nothing
@@ -311,6 +317,7 @@ class MostConfident:
     """
 
     reason: ClassVar[str] = "most confident"
+    copies: ClassVar[bool] = True
 
     def start(self) -> RuleState:
         return _ConfidentState()

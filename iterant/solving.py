@@ -181,10 +181,11 @@ def solve(
     check_inputs(net, inputs)
     budget, depth = check_count("max_steps", max_steps, least=1), depth_of(net)
     budget = budget if depth is None else min(budget, depth)
-    reuse = callback is None or getattr(callback, "copies", False)
-    fast = accelerate(net, inputs, reuse=reuse)
     if rule is None:
         rule = Resting() if depth is None else Fixed()
+    users = (rule,) if callback is None else (rule, callback)
+    reuse = all(getattr(user, "copies", False) for user in users)
+    fast = accelerate(net, inputs, reuse=reuse)
     answers = AnswerBuffer(len(inputs), inputs.device)
     with threads(fast):
         for iteration in iterate_until_done(fast, inputs, rule, budget):

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from thinkers import small_net
 
 import iterant
-from iterant.engine import think
+from iterant.engine import Thought, think
+from iterant.halting import ExactRest, RuleState
 from iterant.nets.fast import accelerate
 from iterant.solving import Film, Frame, Iteration, Solution, default_max_steps, solutions
 from iterant.tasks.inputs import gather
@@ -204,3 +205,34 @@ def test_a_callback_gets_the_features_of_both_sides_of_an_iteration(copies: bool
         assert torch.equal(features, plain[step - 1].features[sample])
         start = first[sample] if step == 1 else plain[step - 2].features[sample]
         assert torch.equal(before[sample, step], start)
+
+
+class Unchanged(RuleState):
+    """A rule of a user, who keeps features without cloning them."""
+
+    def __init__(self) -> None:
+        self.before: torch.Tensor | None = None
+
+    def start(self) -> RuleState:
+        return Unchanged()
+
+    def update(self, thought: Thought) -> torch.Tensor:
+        now, before = thought.features, self.before
+        self.before = now
+        if before is None:
+            return torch.zeros(len(now), dtype=torch.bool)
+        return (now == before).flatten(1).all(dim=1)
+
+    def select(self, rows: torch.Tensor) -> None:
+        if self.before is not None:
+            self.before = self.before[rows]
+
+
+def test_a_user_defined_rule_may_keep_features() -> None:
+    net, batch = iterant.load("mazes"), MAZES.sample(4, size=9, seed=1)
+    answer = iterant.solve(net, batch.inputs, rule=Unchanged())
+    assert torch.equal(answer.steps, iterant.solve(net, batch.inputs, rule=ExactRest()).steps)
+    evaluated = iterant.evaluate(
+        net, MAZES, size=9, count=4, seed=1, max_steps=200, rule=Unchanged()
+    )
+    assert float(evaluated.accuracy[-1]) == 1
