@@ -239,9 +239,9 @@ _VARIANTS: dict[str, tuple[type[PaperConfig], bool]] = {
     "ff": (FeedForwardConfig, False),
     "ff-recall": (FeedForwardConfig, True),
 }
-"""Class of the configuration, and whether with recall. A variant such as "dt-recall with three
-blocks" is a line here and a subclass of `PaperConfig` with other defaults: unlike a new network in
-`iterant.registry` it keeps the paper's head and ReLU in 1D and its fast forms."""
+"""Class of the configuration, and whether with recall. A variant outside of the package is a
+subclass of `DeepThinking`; one with the fast forms is a line here and a subclass of `PaperConfig`
+with other defaults, such as three blocks."""
 VARIANTS = tuple(_VARIANTS)
 """The paper's four architectures, as recipes name them."""
 PAPER_KINDS = (PaperConfig.kind, FeedForwardConfig.kind)

@@ -202,8 +202,11 @@ class Recipe:
 
     def changed_by_user(self, **changes: Any) -> Recipe:
         """As `changed`, but fields that a user-defined network would ignore are an error."""
+        from iterant.nets.from_recipe import base_of  # imports torch, which --help does not need
+
         net = str(changes.get("net") or self.net)
-        if ":" in net and (ignored := [name for name in _NET_FIELDS if name in changes]):
+        ignored = [name for name in _NET_FIELDS if name in changes]
+        if ":" in net and ignored and base_of(net) is None:
             raise RecipeError(
                 f"{', '.join(ignored)}: for networks that come with iterant; {net} is built from "
                 "dims and channels alone, so write its sizes as defaults of its own"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,6 +17,7 @@ import iterant
 from iterant import registry
 from iterant.errors import NetError, UnknownName
 from iterant.nets import build
+from iterant.nets.deep_thinking import DeepThinking, PaperConfig
 from iterant.nets.from_recipe import build_network
 from iterant.nets.protocol import check_user_net
 from iterant.tasks import PlainTask, Task, TaskSpec
@@ -159,6 +160,27 @@ def test_a_class_is_trained_and_its_run_loads(
     assert all(torch.equal(weights[name], stored[name]) for name in stored)
     batch = task.sample(3, size=8)
     assert iterant.solve(loaded, batch.inputs, max_steps=5).prediction.shape == (3, 8)
+
+
+class ThreeBlocks(DeepThinking):
+    """DT-Recall with a third block."""
+
+    def __init__(self, config: PaperConfig) -> None:
+        super().__init__(replace(config, blocks=3))
+
+
+def test_a_subclass_is_configured_like_the_network_it_extends(tmp_path: Path) -> None:
+    run = iterant.train(
+        "prefix-sums", net=ThreeBlocks, recipe="paper", width=8, count=40, batch_size=8, size=8,
+        epochs=1, iterations=3, out=tmp_path / "run", device="cpu",
+    )  # fmt: skip
+    loaded: Any = iterant.load(run)
+    assert type(loaded) is ThreeBlocks
+    assert len(loaded.block) == loaded.config.blocks == 3
+    assert (loaded.config.width, loaded.config.head) == (8, (8, 4)), "the paper's head in 1D"
+    assert loaded.config.recall_relu, "the paper's ReLU in 1D"
+    stored, _ = run.load(run.config["prefer"], "net.")
+    assert torch.equal(stored["net.projection.weight"], loaded.projection.weight)
 
 
 @dataclass(frozen=True)
