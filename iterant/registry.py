@@ -173,11 +173,16 @@ def name_of(kind: str, cls: type) -> str:
     return next(names, location)
 
 
-def unknown_name(kind: str, word: str, words: tuple[str, ...]) -> str:
-    """The error message for an unknown name, with the nearest known one."""
+def unknown_name(kind: str, word: str, words: tuple[str, ...], *, or_give: str = "") -> str:
+    """The error message for an unknown name, with the nearest known one.
+
+    >>> unknown_name("network", "dtt", ("dt", "ff"), or_give="module:Class")
+    "unknown network 'dtt'; did you mean 'dt'? Or give module:Class"
+    """
     near = difflib.get_close_matches(word, words, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"choose one of: {', '.join(words)}"
-    return f"unknown {kind} {word!r}; {hint}"
+    other = f"{' Or' if near else '; or'} give {or_give}" if or_give else ""
+    return f"unknown {kind} {word!r}; {hint}{other}"
 
 
 _SYNONYMS = {

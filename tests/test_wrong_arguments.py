@@ -91,6 +91,7 @@ WRONG: dict[str, Callable[[], object]] = {
     "no field 'steps'; did you mean 'epochs' or 'iterations'": lambda: API.train(
         SUMS, out="nowhere", steps=10
     ),
+    "a whole number from 1 on, got 2.5": lambda: API.task("mazes").sample(2.5),
     r"StableAnswer\(30\), got 'stable'": lambda: API.solve(NET, INPUTS, rule="stable"),
 }
 

@@ -47,7 +47,7 @@ def build_network(
             **{key: value for key, value in values.items() if key in known and value is not None}
         )
     else:
-        message = registry.unknown_name("network", name, (*VARIANTS, *others))
-        raise UnknownName(f"{message}; or module:Class")
+        names = (*VARIANTS, *others)
+        raise UnknownName(registry.unknown_name("network", name, names, or_give="module:Class"))
     description = {"kind": config.kind, "config": config.described()}
     return build(**description, seed=seed), description

@@ -274,7 +274,7 @@ def check_prediction(prediction: Tensor, batch: Batch) -> None:
 def problem_numbers(count: int, first: int = 0) -> NDArray[np.int64]:
     """The numbers ``first … first + count - 1``, checked."""
     if not is_whole(count) or count < 1:
-        raise TaskError(f"the number of problems must be at least 1, got {count!r}")
+        raise TaskError(f"the number of problems must be a whole number from 1 on, got {count!r}")
     if not is_whole(first) or first < 0:
         raise TaskError(f"the first problem must be a whole number from 0 on, got {first!r}")
     return np.arange(first, first + count, dtype=np.int64)

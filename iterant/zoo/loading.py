@@ -131,7 +131,5 @@ def folder_of(name_or_path: str | os.PathLike[str]) -> Path:
         return SHIPPED / text
     if path.exists() or path.name != text or path.suffix:
         return path
-    raise UnknownName(
-        f"{registry.unknown_name('weights', text, names)}; "
-        "or give the folder of a run, or one that iterant import wrote"
-    )
+    other = "the folder of a run, or one that iterant import wrote"
+    raise UnknownName(registry.unknown_name("weights", text, names, or_give=other))
