@@ -92,6 +92,20 @@ WRONG: dict[str, Callable[[], object]] = {
         SUMS, out="nowhere", steps=10
     ),
     "a whole number from 1 on, got 2.5": lambda: API.task("mazes").sample(2.5),
+    "wanted one of .*mazes.*, or the folder of a run .* got None": lambda: API.load(None),
+    "or the folder of a run or of weights, got 3": lambda: API.load(3),
+    "recipe is a Recipe or one of .*quick, .* got 3": lambda: API.train(SUMS, recipe=3, out="x"),
+    "reporter is a .*Reporter, got 3": lambda: API.train(SUMS, reporter=3, out="nowhere"),
+    "out is the path of a folder, got 3": lambda: API.train(SUMS, out=3),
+    "resume is the path of a folder, got 3": lambda: API.train(resume=3),
+    "called with logits and targets: too many positional arguments": lambda: API.train(
+        SUMS, objective=lambda x: x.mean(), out="nowhere"
+    ),
+    "state is the state of a thought": lambda: API.think(NET, INPUTS, steps=1, state=3),
+    "a prediction is a tensor, such as .* got 3": lambda: API.task("mazes").solved(3, BATCH),
+    "has 2 problems, numbered from 0, asked for 5": lambda: SUMS.describe(BATCH, 5),
+    "asked for 5": lambda: MAZES.describe(MAZES.sample(2), 5),
+    "a network is not called: iterant.solve": lambda: NET(INPUTS),
     r"StableAnswer\(30\), got 'stable'": lambda: API.solve(NET, INPUTS, rule="stable"),
 }
 

@@ -47,7 +47,8 @@ def build_network(
             **{key: value for key, value in values.items() if key in known and value is not None}
         )
     else:
-        names = (*VARIANTS, *others)
-        raise UnknownName(registry.unknown_name("network", name, names, or_give="module:Class"))
+        known_nets = (*VARIANTS, *others)
+        message = registry.unknown_name("network", name, known_nets, or_give="module:Class")
+        raise UnknownName(message)
     description = {"kind": config.kind, "config": config.described()}
     return build(**description, seed=seed), description

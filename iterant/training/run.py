@@ -10,6 +10,8 @@ decay the learning rate in a branch and later continue the original run, where i
 
 from __future__ import annotations
 
+import inspect
+import os
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +89,7 @@ def train(
     """
     if (out is None) == (resume is None):
         raise UsageError("give either out= (a new run) or resume= (a run folder to continue)")
+    _check_types(recipe, reporter, out=out, resume=resume, init_from=init_from)
     if isinstance(net, nn.Module):
         kind = type(net).__name__
         raise UsageError(
@@ -106,7 +109,7 @@ def train(
     first_process = processes.rank == 0
     threads_before = torch.get_num_threads()
     reporter = (reporter or default_reporter()) if first_process else Reporter()
-    path = Path(str(out)) if resume is None else Path(resume)
+    path = Path(out or resume or "")
     try:
         source = None
         if resume is not None:
@@ -187,16 +190,33 @@ def _prepare_new(
     return task, recipe, net, config
 
 
+def _check_types(recipe: object, reporter: object, **paths: object) -> None:
+    """Raise UsageError for arguments of a wrong type, which would fail later or name a folder."""
+    if not isinstance(recipe, Recipe | str | None):
+        raise UsageError(f"recipe is a Recipe or one of {', '.join(RECIPES)}, got {recipe!r:.80}")
+    if not isinstance(reporter, Reporter | None):
+        raise UsageError(f"reporter is a training.logging.Reporter, got {reporter!r:.80}")
+    for name, path in paths.items():
+        if not isinstance(path, str | os.PathLike | None):
+            raise UsageError(f"{name} is the path of a folder, got {path!r:.80}")
+
+
 def _check_objective(objective: object) -> None:
     """Raise UsageError unless this is None, a function or a subclass of `Objective`."""
     is_class = isinstance(objective, type)
-    if is_class and issubclass(objective, Objective):  # type: ignore[arg-type]
+    if objective is None or (is_class and issubclass(objective, Objective)):  # type: ignore[arg-type]
         return
-    if is_class or not (objective is None or callable(objective)):
+    if is_class or not callable(objective):
         raise UsageError(
             "objective is a name, a function of logits and targets, or a subclass of "
             f"iterant.training.objectives.Objective; got {objective!r:.80}"
         )
+    try:
+        inspect.signature(objective).bind("logits", "targets")
+    except TypeError as error:
+        raise UsageError(f"an objective is called with logits and targets: {error}") from None
+    except ValueError:  # a built-in function without a signature
+        pass
 
 
 def _objective_name(objective: UserObjective) -> str:
