@@ -31,6 +31,7 @@ from iterant.nets.protocol import Net, check_inputs, depth_of, like, on_device, 
 from iterant.notebook import NotebookLine, in_notebook
 from iterant.solving import MAX_STEPS, AnswerBuffer, Iteration, check_fits, iterate_until_done
 from iterant.tasks.protocol import Batch, Size, Task, offers, slices
+from iterant.tasks.protocol import task as named_task
 
 __all__ = [
     "RULES", "Curve", "Operations", "evaluate", "evaluate_batch",
@@ -237,13 +238,13 @@ class Curve:
 
 def evaluate(
     net: Net,
-    task: Task,
+    task: Task | str,
     *,
     size: Size | None = None,
     count: int = 1000,
     seed: int = 1,
     max_steps: int | None = None,
-    rule: Rule | None = None,
+    rule: Rule | str | None = None,
     batch_size: int | None = None,
     device: str | torch.device | None = None,
     progress: Progress | None = None,
@@ -256,17 +257,21 @@ def evaluate(
 
     Args:
         net: a network of `iterant.load`, or any object with its four methods.
-        task: a task of `iterant.task`.
+        task: a task of `iterant.task`, or its name.
         size: of the problems; None: as in training.
         count: number of problems.
         seed: the same seed gives the same problems.
         max_steps: iterations; None: 1,000, or the depth of a feed-forward network.
-        rule: a rule of `iterant.halting`; problems that are done leave the batch.
+        rule: a rule of `iterant.halting`, or its name; problems that are done leave the batch.
         batch_size: problems in a batch; None: as many as should fit in memory.
         device: where to compute, on a copy of the network if that is elsewhere.
         progress: called with how many iterations of problems are done, and of how many; None:
             shown in a notebook only.
     """
+    task = named_task(task) if isinstance(task, str) else task
+    if isinstance(rule, str):
+        registry.allow(rule)
+        rule = registry.rule(rule)
     check_fits(net, task)
     net = on_device(net, device)
     steps = resolve_steps(net, max_steps)
