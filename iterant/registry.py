@@ -186,16 +186,18 @@ def unknown_name(kind: str, word: str, words: tuple[str, ...], *, or_give: str =
 
 
 _SYNONYMS = {
-    "max_steps": "steps num_steps n_steps iters max_iters iterations num_iterations depth",
-    "epochs": "steps num_steps n_steps max_steps updates",
-    "iterations": "steps num_steps n_steps max_steps max_iters depth",
-    "lr": "learning_rate", "weight_decay": "wd l2", "lr_decay": "gamma", "ema_decay": "ema",
-    "grad_clip": "clip_grad max_grad_norm", "batch_size": "bs",
-    "objective": "loss", "width": "channels hidden_size", "net": "model arch architecture",
-    "precision": "dtype amp", "data": "dataset data_path", "validation": "val_split",
+    "max_steps": "steps num_steps n_steps iters max_iters iterations num_iterations n_iter depth",
+    "epochs": "steps num_steps n_steps max_steps n_iter updates",
+    "iterations": "steps num_steps n_steps max_steps max_iters n_iter m t depth",
+    "lr": "learning_rate lrate", "weight_decay": "wd l2", "lr_decay": "gamma", "ema_decay": "ema",
+    "grad_clip": "clip_grad max_grad_norm", "batch_size": "bs", "optimizer": "opt optim",
+    "objective": "loss criterion", "width": "channels hidden_size",
+    "net": "model arch architecture", "precision": "dtype amp half fp16",
+    "data": "dataset data_path", "validation": "val_split", "size": "difficulty",
     "count": "n num num_samples n_samples num_problems train_size",
-    "checkpoint_every": "save_every", "seed": "random_seed", "device": "gpu cuda",
-    "out": "output output_dir out_dir", "resume": "checkpoint from_checkpoint",
+    "checkpoint_every": "save_every", "seed": "random_seed random_state", "device": "gpu cuda",
+    "out": "output output_dir out_dir path save", "time_limit": "time timeout",
+    "resume": "checkpoint from_checkpoint resume_from", "reporter": "progress verbose",
     "recipe_file": "config",
 }  # fmt: skip
 """What others call fields of recipes and flags, where that is not similar to our name."""

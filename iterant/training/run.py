@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import os
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from iterant.training.distributed import ProcessGroup
 from iterant.training.logging import Reporter, default_reporter
 from iterant.training.loop import Clock, Loop, damaged_checkpoints
 from iterant.training.objectives import Objective, UserObjective
-from iterant.training.recipe import RECIPES, Recipe, label_changes, recipe_from_json
+from iterant.training.recipe import OLD_NAMES, RECIPES, Recipe, label_changes, recipe_from_json
 from iterant.training.recipe import recipe as named_recipe
 from iterant.training.trainer import Trainer
 
@@ -97,6 +98,7 @@ def train(
         )
     changes |= {} if net is None else {"net": net}
     init_from = changes.pop("start", init_from)  # its former name
+    _check_names(changes)
     if isinstance(objective, str):
         changes, objective = {**changes, "objective": objective}, None
     _check_objective(objective)
@@ -125,8 +127,6 @@ def train(
             with registry.names_of_file(path, source.config, trust=trust):
                 task, recipe, network, config = _prepare_resumed(source, task, data, reporter)
         else:
-            if first_process:
-                RunFolder.check_new(path)
             if trust and isinstance(recipe, Recipe):
                 registry.allow(recipe.net)
             recipe = "quick" if recipe is None else recipe
@@ -141,6 +141,8 @@ def train(
         trainer = Trainer(network, recipe, torch_device, processes, objective)
         if init_from is not None:
             load_initial(trainer, Path(init_from))
+        if first_process and source is None:
+            RunFolder.check_new(path)
         problems = TrainingSet.of(task, recipe, torch_device)
         folder = (source or RunFolder.create(path, config)) if first_process else None
         for note in recipe.notes if source is None else ():
@@ -188,6 +190,16 @@ def _prepare_new(
         "prefer": "best" if recipe.ema_decay is None else "averaged",
     }
     return task, recipe, net, config
+
+
+def _check_names(changes: dict[str, Any]) -> None:
+    """Raise UsageError for an argument that is neither one of `train` nor a field of a recipe."""
+    known = [*inspect.signature(train).parameters, *(field.name for field in fields(Recipe))]
+    for name in changes:
+        if name not in known and name not in OLD_NAMES:
+            near = " or ".join(map(repr, registry.nearest(name, known)))
+            hint = f"did you mean {near}?" if near else "help(iterant.train) has all"
+            raise UsageError(f"train has no argument {name!r}; {hint}")
 
 
 def _check_types(recipe: object, reporter: object, **paths: object) -> None:
