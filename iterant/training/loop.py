@@ -229,6 +229,7 @@ class Loop:
             seconds_left=(self.total_steps - self.step) / max(self.speed, 1e-9),
             figures=dict(self.figures),
             fresh=tuple(fresh or ()),
+            iterations=resolve_steps(self.trainer.compute, self.recipe.iterations, cut=True),
         )
 
     def _end_of_epoch(self, epoch: int) -> None:

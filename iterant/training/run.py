@@ -14,7 +14,7 @@ import inspect
 import os
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -62,7 +62,7 @@ def train(
     time_limit: str | float | None = None,
     until_perfect: bool = False,
     trust: bool = False,
-    reporter: Reporter | None = None,
+    reporter: Reporter | Literal[False] | None = None,
     **changes: Any,
 ) -> RunFolder:
     """Train a network and return its run folder; ``changes`` override fields of the recipe.
@@ -85,7 +85,8 @@ def train(
         time_limit: save and stop before this time is over: ``9m``, ``1h30m``, or seconds.
         until_perfect: stop at a validation accuracy of 100 %, unless weights are averaged.
         trust: import user-defined code that the run to resume or a recipe object names.
-        reporter: receives the progress; by default shown in a notebook only.
+        reporter: receives the progress; by default lines on the error stream, or in a notebook one
+            line below the cell; False: none.
         changes: fields of the recipe.
     """
     if (out is None) == (resume is None):
@@ -110,7 +111,9 @@ def train(
     processes = ProcessGroup(torch_device)
     first_process = processes.rank == 0
     threads_before = torch.get_num_threads()
-    reporter = (reporter or default_reporter()) if first_process else Reporter()
+    if reporter is None:
+        reporter = default_reporter()
+    reporter = reporter if reporter and first_process else Reporter()
     path = Path(out or resume or "")
     try:
         source = None
@@ -206,8 +209,11 @@ def _check_types(recipe: object, reporter: object, **paths: object) -> None:
     """Raise UsageError for arguments of a wrong type, which would fail later or name a folder."""
     if not isinstance(recipe, Recipe | str | None):
         raise UsageError(f"recipe is a Recipe or one of {', '.join(RECIPES)}, got {recipe!r:.80}")
-    if not isinstance(reporter, Reporter | None):
-        raise UsageError(f"reporter is a training.logging.Reporter, got {reporter!r:.80}")
+    if not (isinstance(reporter, Reporter | None) or reporter is False):
+        raise UsageError(
+            "reporter is a Reporter of iterant.training.logging, or False to print nothing, got "
+            f"{reporter!r:.80}"
+        )
     for name, path in paths.items():
         if not isinstance(path, str | os.PathLike | None):
             raise UsageError(f"{name} is the path of a folder, got {path!r:.80}")
