@@ -100,7 +100,9 @@ def test_one_run(command: Any) -> None:
     assert lines[0].endswith("seed 3, kept in runs/prefix-sums-quick-3")
     assert "step 8 of 8" in output
     assert re.search(r"\nvalidation .* % after 3 iterations, .* after 6; size 48: ", output)
-    assert lines[-1].startswith("finished; best on validation: ")
+    assert lines[-2].startswith("finished; best on validation: ")
+    net = "--net runs/prefix-sums-quick-3"
+    assert lines[-1] == f"solve with it: iterant solve prefix-sums {net} --size 64"
     again = command("train", "--resume", "runs/prefix-sums-quick-3")
     assert again[0] == 0
     assert "has finished already" in again[1]
