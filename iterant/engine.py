@@ -150,6 +150,8 @@ def think(
     """
     check_inputs(net, inputs)
     steps, depth = check_count("steps", steps, least=0), depth_of(net)
+    if not isinstance(state, State | None):
+        raise NetError(f"state is the state of a thought, thought.state, got {state!r:.80}")
     if state is not None and len(state.features) != len(inputs):
         raise NetError(
             f"the state holds {counted(len(state.features), 'sample')}, the inputs "

@@ -15,7 +15,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -28,9 +28,10 @@ from iterant.formatting import counted
 from iterant.halting import ExactRest, Fixed, MostConfident, Resting, Rule, StableAnswer
 from iterant.nets.fast import accelerate, threads
 from iterant.nets.protocol import Net, check_inputs, depth_of, like, on_device, readout_of
-from iterant.notebook import NotebookLine, in_notebook
+from iterant.progress import default_display
 from iterant.solving import MAX_STEPS, AnswerBuffer, Iteration, check_fits, iterate_until_done
 from iterant.tasks.protocol import Batch, Size, Task, offers, slices
+from iterant.tasks.protocol import task as named_task
 
 __all__ = [
     "RULES", "Curve", "Operations", "evaluate", "evaluate_batch",
@@ -237,16 +238,16 @@ class Curve:
 
 def evaluate(
     net: Net,
-    task: Task,
+    task: Task | str,
     *,
     size: Size | None = None,
     count: int = 1000,
     seed: int = 1,
     max_steps: int | None = None,
-    rule: Rule | None = None,
+    rule: Rule | str | None = None,
     batch_size: int | None = None,
     device: str | torch.device | None = None,
-    progress: Progress | None = None,
+    progress: Progress | Literal[False] | None = None,
 ) -> Curve:
     """Accuracy after each of ``max_steps`` iterations on fresh problems of one size.
 
@@ -256,34 +257,35 @@ def evaluate(
 
     Args:
         net: a network of `iterant.load`, or any object with its four methods.
-        task: a task of `iterant.task`.
+        task: a task of `iterant.task`, or its name.
         size: of the problems; None: as in training.
         count: number of problems.
         seed: the same seed gives the same problems.
         max_steps: iterations; None: 1,000, or the depth of a feed-forward network.
-        rule: a rule of `iterant.halting`; problems that are done leave the batch.
+        rule: a rule of `iterant.halting`, or its name; problems that are done leave the batch.
         batch_size: problems in a batch; None: as many as should fit in memory.
         device: where to compute, on a copy of the network if that is elsewhere.
-        progress: called with how many iterations of problems are done, and of how many; None:
-            shown in a notebook only.
+        progress: called with how many iterations of problems are done, and of how many; None: lines
+            on the error stream, or one below the cell of a notebook; False: none.
     """
+    task = named_task(task) if isinstance(task, str) else task
+    if isinstance(rule, str):
+        registry.allow(rule)
+        rule = registry.rule(rule)
     check_fits(net, task)
     net = on_device(net, device)
     steps = resolve_steps(net, max_steps)
     batch = task.sample(count, size=size, seed=seed)
-    line = NotebookLine() if progress is None and in_notebook() else None
-    if line is not None:
-        title = f"evaluating {counted(len(batch), 'problem')}"
+    display, title = default_display(), f"evaluating {counted(len(batch), 'problem')}"
 
-        def progress(done: int, total: int) -> None:
-            line.estimate(title, done / total)
+    def show(done: int, total: int) -> None:
+        display.estimate(title, done / total)
 
     curve = evaluate_batch(
-        net, task, batch, steps=steps, rule=rule, cost=True, progress=progress,
-        batch_size=batch_size,
+        net, task, batch, steps=steps, rule=rule, cost=True, batch_size=batch_size,
+        progress=show if progress is None else progress or None,
     )  # fmt: skip
-    if line is not None:
-        line.clear()
+    display.clear()
     return curve
 
 

@@ -84,3 +84,22 @@ def markdown(rows: Sequence[Mapping[str, str]]) -> str:
     head = [name for name in rows[0] if any(row[name] for row in rows)]
     cells = [[row[name].replace("|", "\\|") for name in head] for row in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *cells))
+
+
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and newline
+    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"  # line separators, direction of text
+)
+
+
+def printable(text: str, *, one_line: bool = False) -> str:
+    r"""Text from files and users as it is printed, with control characters as escapes.
+
+    A terminal would obey them: change its title, clear the screen, reverse the text.
+
+    >>> printable("\x1b[2Jmazes", one_line=True)
+    '\\x1b[2Jmazes'
+    """
+    if one_line:
+        text = text.replace("\n", "\\n")
+    return _UNPRINTABLE.sub(lambda match: repr(match[0])[1:-1], text)

@@ -173,24 +173,31 @@ def name_of(kind: str, cls: type) -> str:
     return next(names, location)
 
 
-def unknown_name(kind: str, word: str, words: tuple[str, ...]) -> str:
-    """The error message for an unknown name, with the nearest known one."""
+def unknown_name(kind: str, word: str, words: tuple[str, ...], *, or_give: str = "") -> str:
+    """The error message for an unknown name, with the nearest known one.
+
+    >>> unknown_name("network", "dtt", ("dt", "ff"), or_give="module:Class")
+    "unknown network 'dtt'; did you mean 'dt'? Or give module:Class"
+    """
     near = difflib.get_close_matches(word, words, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"choose one of: {', '.join(words)}"
-    return f"unknown {kind} {word!r}; {hint}"
+    other = f"{' Or' if near else '; or'} give {or_give}" if or_give else ""
+    return f"unknown {kind} {word!r}; {hint}{other}"
 
 
 _SYNONYMS = {
-    "max_steps": "steps num_steps n_steps iters max_iters iterations num_iterations depth",
-    "epochs": "steps num_steps n_steps max_steps updates",
-    "iterations": "steps num_steps n_steps max_steps max_iters depth",
-    "lr": "learning_rate", "weight_decay": "wd l2", "lr_decay": "gamma", "ema_decay": "ema",
-    "grad_clip": "clip_grad max_grad_norm", "batch_size": "bs",
-    "objective": "loss", "width": "channels hidden_size", "net": "model arch architecture",
-    "precision": "dtype amp", "data": "dataset data_path", "validation": "val_split",
+    "max_steps": "steps num_steps n_steps iters max_iters iterations num_iterations n_iter depth",
+    "epochs": "steps num_steps n_steps max_steps n_iter updates",
+    "iterations": "steps num_steps n_steps max_steps max_iters n_iter m t depth",
+    "lr": "learning_rate lrate", "weight_decay": "wd l2", "lr_decay": "gamma", "ema_decay": "ema",
+    "grad_clip": "clip_grad max_grad_norm", "batch_size": "bs", "optimizer": "opt optim",
+    "objective": "loss criterion", "width": "channels hidden_size",
+    "net": "model arch architecture", "precision": "dtype amp half fp16",
+    "data": "dataset data_path", "validation": "val_split", "size": "difficulty",
     "count": "n num num_samples n_samples num_problems train_size",
-    "checkpoint_every": "save_every", "seed": "random_seed", "device": "gpu cuda",
-    "out": "output output_dir out_dir", "resume": "checkpoint from_checkpoint",
+    "checkpoint_every": "save_every", "seed": "random_seed random_state", "device": "gpu cuda",
+    "out": "output output_dir out_dir path save", "time_limit": "time timeout",
+    "resume": "checkpoint from_checkpoint resume_from", "reporter": "progress verbose",
     "recipe_file": "config",
 }  # fmt: skip
 """What others call fields of recipes and flags, where that is not similar to our name."""

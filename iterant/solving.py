@@ -147,7 +147,7 @@ def solve(
     inputs: Tensor,
     *,
     max_steps: int = MAX_STEPS,
-    rule: Rule | None = None,
+    rule: Rule | str | None = None,
     device: str | torch.device | None = None,
     callback: Callable[[Iteration], None] | None = None,
 ) -> Answer:
@@ -168,7 +168,7 @@ def solve(
         net: a network of `iterant.load`, or any object with its four methods.
         inputs: (N, C, *space) problems, ``batch.inputs``.
         max_steps: limit on the iterations of each problem.
-        rule: when to stop, one of `iterant.halting`; None: `Resting`.
+        rule: when to stop, one of `iterant.halting` or its name, ``stable``; None: `Resting`.
         callback: called with every `Iteration`. One with a true attribute ``copies`` copies the
             features that it keeps; for others every iteration has its own, which takes longer.
         device: where to compute, on a copy of the network if that is elsewhere; None: where the
@@ -181,7 +181,10 @@ def solve(
     check_inputs(net, inputs)
     budget, depth = check_count("max_steps", max_steps, least=1), depth_of(net)
     budget = budget if depth is None else min(budget, depth)
-    if rule is None:
+    if isinstance(rule, str):
+        registry.allow(rule)
+        rule = registry.rule(rule)
+    elif rule is None:
         rule = Resting() if depth is None else Fixed()
     users = (rule,) if callback is None else (rule, callback)
     reuse = all(getattr(user, "copies", False) for user in users)

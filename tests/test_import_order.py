@@ -16,7 +16,7 @@ PACKAGE = Path(registry.__file__).resolve().parent
 
 # Lowest first; a package may import from itself and from those before it.
 ORDER = [
-    "errors", "threads", "bounds", "formatting", "notebook", "registry", "rng", "io", "tasks",
+    "errors", "threads", "bounds", "formatting", "progress", "registry", "rng", "io", "tasks",
     "nets", "engine", "halting", "solving", "evaluation", "training", "zoo", "draw", "analysis",
     "runner", "experiments", "bench", "export", "web", "cli", "__main__",
 ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from thinkers import small_net
 import iterant
 from iterant import registry
 from iterant.analysis import Subject
-from iterant.errors import NetError, UsageError
+from iterant.errors import NetError, RunError, UsageError
 from iterant.evaluation import evaluate_batch, evaluate_long, tradeoff
+from iterant.halting import StableAnswer
 from iterant.nets import DeepThinking, build
 from iterant.solving import check_fits, solutions
 from iterant.tasks.protocol import sample_problems
@@ -68,11 +70,12 @@ def test_a_user_network_is_checked_by_its_build_arguments(
 
 
 API: Any = iterant  # type checkers would refuse these calls too
+NAME: Any = "mazes"
 NET: Any = small_net("prefix-sums", "dt")
 BATCH = SUMS.sample(2, size=8)
 INPUTS = BATCH.inputs.double()
 WRONG: dict[str, Callable[[], object]] = {
-    "wanted a task, .*; give iterant": lambda: API.evaluate(NET, "mazes", count=2),
+    "wanted a task, .*; give iterant": lambda: evaluate_batch(NET, NAME, BATCH, steps=2),
     "expected a task": lambda: API.train(type(MAZES), out="nowhere"),
     "give its class: net=DeepThinking": lambda: API.train(MAZES, net=NET, out="nowhere"),
     "the rules of mazes do not restrict": lambda: next(
@@ -85,13 +88,23 @@ WRONG: dict[str, Callable[[], object]] = {
     "inputs must be finite, got nan": lambda: API.solve(NET, INPUTS * torch.nan),
     "'cuda:9' is not available; use device='cpu'": lambda: API.solve(NET, INPUTS, device="cuda:9"),
     "'cuda:8' is not available": lambda: API.evaluate(NET, SUMS, count=2, device="cuda:8"),
-    "no field 'learning_rate'; did you mean 'lr'": lambda: API.train(
-        SUMS, out="nowhere", learning_rate=1.0
+    "a whole number from 1 on, got 2.5": lambda: API.task("mazes").sample(2.5),
+    "wanted one of .*mazes.*, or the folder of a run .* got None": lambda: API.load(None),
+    "or the folder of a run or of weights, got 3": lambda: API.load(3),
+    "recipe is a Recipe or one of .*quick, .* got 3": lambda: API.train(SUMS, recipe=3, out="x"),
+    "reporter is a .*Reporter, got 3": lambda: API.train(SUMS, reporter=3, out="nowhere"),
+    "out is the path of a folder, got 3": lambda: API.train(SUMS, out=3),
+    "resume is the path of a folder, got 3": lambda: API.train(resume=3),
+    "called with logits and targets: too many positional arguments": lambda: API.train(
+        SUMS, objective=lambda x: x.mean(), out="nowhere"
     ),
-    "no field 'steps'; did you mean 'epochs' or 'iterations'": lambda: API.train(
-        SUMS, out="nowhere", steps=10
-    ),
-    r"StableAnswer\(30\), got 'stable'": lambda: API.solve(NET, INPUTS, rule="stable"),
+    "state is the state of a thought": lambda: API.think(NET, INPUTS, steps=1, state=3),
+    "a prediction is a tensor, such as .* got 3": lambda: API.task("mazes").solved(3, BATCH),
+    "has 2 problems, numbered from 0, asked for 5": lambda: SUMS.describe(BATCH, 5),
+    "asked for 5": lambda: MAZES.describe(MAZES.sample(2), 5),
+    "a network is not called: iterant.solve": lambda: NET(INPUTS),
+    "unknown rule 'stabel'; did you mean 'stable'": lambda: API.solve(NET, INPUTS, rule="stabel"),
+    r"StableAnswer\(30\), got 3": lambda: API.solve(NET, INPUTS, rule=3),
 }
 
 
@@ -99,6 +112,40 @@ WRONG: dict[str, Callable[[], object]] = {
 def test_other_wrong_arguments(message: str) -> None:
     with pytest.raises((NetError, UsageError), match=message):
         WRONG[message]()
+
+
+WRONG_NAMES = {
+    "learning_rate": "'lr'", "steps": "'epochs' or 'iterations'", "random_state": "'seed'",
+    "dataset": "'data'", "timeout": "'time_limit'", "progress": "'reporter'",
+    "criterion": "'objective'", "gpu": "'device'", "output_dir": "'out'",
+    "resume_from": "'resume'", "T": "'iterations'", "n_epochs": "'epochs'", "opt": "'optimizer'",
+    "lrate": "'lr'", "difficulty": "'size'", "fp16": "'precision'", "bs": "'batch_size'",
+    "time_limt": "'time_limit'",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG_NAMES)
+def test_other_names_of_arguments(tmp_path: Path, name: str) -> None:
+    (tmp_path / "config.json").touch()  # the folder is not free, which is checked later
+    message = f"train has no argument '{name}'; did you mean {WRONG_NAMES[name]}?"
+    with pytest.raises(UsageError, match=re.escape(message)):
+        API.train(SUMS, out=tmp_path, **{name: 1})
+
+
+def test_arguments_are_checked_before_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "config.json").touch()
+    with pytest.raises(UsageError, match="epochs must be a whole number"):
+        API.train(SUMS, out=tmp_path, epochs="many")
+    with pytest.raises(RunError, match="holds a run already"):
+        API.train(SUMS, out=tmp_path)
+
+
+def test_tasks_and_rules_by_name() -> None:
+    named = iterant.evaluate(NET, "prefix-sums", size=8, count=2, max_steps=40, rule="stable")
+    given = iterant.evaluate(NET, SUMS, size=8, count=2, max_steps=40, rule=StableAnswer())
+    assert named.described() | {"seconds": 0} == given.described() | {"seconds": 0}
+    answers = [iterant.solve(NET, INPUTS, rule=rule) for rule in ("stable", StableAnswer())]
+    assert answers[0].stopped_by == answers[1].stopped_by == ("stable answer",) * 2
 
 
 def test_half_precision_of_a_network_that_needs_more(

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -32,7 +32,7 @@ from iterant.evaluation import is_finite, resolve_steps, wilson
 from iterant.io import read_weights
 from iterant.io.checkpoint import CHECKPOINTS
 from iterant.nets.protocol import depth_of
-from iterant.notebook import NotebookLine, in_notebook
+from iterant.progress import default_display
 from iterant.tasks.protocol import Description, Size, Task, offers, with_problems
 from iterant.training.recipe import recipe_from_json
 from iterant.zoo.loading import folder_of, load
@@ -230,7 +230,7 @@ def analyze(
     problems: str = "",
     tolerance: float = 1e-3,
     trust: bool = False,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Callable[[str, float], None] | Literal[False] | None = None,
 ) -> Report:
     """Run these studies (None: all that the task supports) on networks of one task.
 
@@ -255,8 +255,8 @@ def analyze(
         problems: another kind of problems than the task's own, ``start=any``.
         tolerance: change per iteration, relative to the features, up to which they are at rest.
         trust: import the user-defined code that the folders name.
-        progress: called with the current study and the share of all work that is done; None:
-            shown in a notebook only.
+        progress: called with the current study and the share of all work that is done; None: lines
+            on the error stream, or one below the cell of a notebook; False: none.
     """
     names = list(STUDIES) if what is None else [what] if isinstance(what, str) else list(what)
     if not names:
@@ -309,14 +309,14 @@ def analyze(
     if not jobs:
         raise UsageError(f"none of these studies can be made: {skipped[0].why}")
 
-    line = NotebookLine() if progress is None and in_notebook() else None
-    progress = progress if line is None else line.estimate
+    display = default_display()
+    progress = display.estimate if progress is None else progress
     batch = shared.sample(count, size=size, seed=seed)
     results: dict[str, dict[str, tuple[Result, ...]]] = {name: {} for name, *_ in jobs}
     done, total = 0, sum(len(STUDIES[name].measures) for name, *_ in jobs)
 
     def report_progress(part: int, of: int) -> None:
-        if progress is not None:
+        if progress:
             progress(f"{subject.label}: {name}", (done + part / of) / total)
 
     for name, subject, steps, at in jobs:
@@ -327,8 +327,7 @@ def analyze(
             before = results[name].get(subject.label, ())
             results[name][subject.label] = (*before, measure(trial))
             done += 1
-    if line is not None:
-        line.clear()
+    display.clear()
     return Report(
         subjects=tuple(subjects),
         results=results,

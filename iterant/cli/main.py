@@ -36,12 +36,14 @@ from iterant.cli.evaluate import evaluate
 from iterant.cli.export import demo, export, import_
 from iterant.cli.info import info, runs
 from iterant.cli.options import unknown_option
-from iterant.cli.output import discard_output, printable, warn
+from iterant.cli.output import discard_output
 from iterant.cli.reproduce import reproduce
 from iterant.cli.solve import data, sample, solve
 from iterant.cli.sweep import sweep
 from iterant.cli.train import train
 from iterant.errors import IterantError, UsageError, naming_flags
+from iterant.formatting import printable
+from iterant.progress import warn
 
 
 def refuse_fractions(_: App, __: tuple[str, ...], arguments: ArgumentCollection) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -26,40 +25,18 @@ from rich.table import Table
 from rich.text import Text
 
 from iterant.errors import RunError
-from iterant.formatting import duration
-from iterant.training.logging import Reporter, RunProgress
+from iterant.formatting import printable
+from iterant.progress import ProgressLines, progress_lines, warn
+from iterant.training.logging import LineReporter, Reporter, RunProgress
 
 if TYPE_CHECKING:
     from iterant.solving import Film, Frame, Viewer
     from iterant.tasks.protocol import Problem, Task
 
-_FIRST_LINE_SECONDS, _LINE_SECONDS = 2.0, 5.0
-"""Without a terminal: time until the first line of progress, and between two lines."""
-_ESTIMATE_SECONDS = 0.3
-"""Time after which work that will take longer than `_LINE_SECONDS` says how long."""
 _PICTURE_SECONDS = 1 / 8
 """Least time between two pictures of a problem that is being solved."""
 _LINES_BESIDE, _FEWEST_LINES = 4, 6
 """Terminal lines for text beside such a picture; its least height."""
-
-
-_UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and newline
-    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"  # line separators, direction of text
-)
-
-
-def printable(text: str, *, one_line: bool = False) -> str:
-    r"""Text from files and users as it is printed, with control characters as escapes.
-
-    A terminal would obey them: change its title, clear the screen, reverse the text.
-
-    >>> printable("\x1b[2Jmazes", one_line=True)
-    '\\x1b[2Jmazes'
-    """
-    if one_line:
-        text = text.replace("\n", "\\n")
-    return _UNPRINTABLE.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 class _Console(Console):
@@ -97,16 +74,6 @@ def console() -> Console:
 def echo(text: str = "", style: str | None = None) -> None:
     """Print one line without wrapping it."""
     console().print(printable(text, one_line=True), style=style, soft_wrap=True)
-
-
-def warn(text: str) -> None:
-    """Write one line to the error stream; a closed stream is ignored."""
-    text = re.sub(r"(\S{300})\S+", r"\1…", text)  # a number or a name of thousands of characters
-    # Flush the output first, so that the two streams appear in order.
-    for stream, line in ((sys.stdout, ""), (sys.stderr, f"{printable(' '.join(text.split()))}\n")):
-        with contextlib.suppress(OSError):
-            stream.write(line)
-            stream.flush()
 
 
 class _Output:
@@ -184,31 +151,14 @@ def print_table(head: Sequence[str] | None, *rows: Sequence[str], right: bool = 
 
 @contextlib.contextmanager
 def progress_bar(label: str, *, show: bool = True) -> Iterator[Callable[..., None]]:
-    """A bar on a terminal, elsewhere lines of `progress_lines`; yields ``update(…)``.
+    """A bar on a terminal, elsewhere `ProgressLines`; yields ``update(…)``.
 
     ``update(done, total, label)`` says how much is done; the label may be left out.
     """
     screen = console()
     if show and not screen.is_terminal:
-        write = progress_lines()
-        start: tuple[float, float] | None = None
-        is_estimated = False
-
-        def line(done: float, total: float, label: str = label) -> None:
-            nonlocal start, is_estimated
-            if start is None:  # what comes before the first update is done once
-                start = monotonic(), done
-            elapsed, share = monotonic() - start[0], 100 * done / total
-            if start[1] < done < total:
-                left = elapsed * (total - done) / (done - start[1])
-                first = not is_estimated and elapsed >= _ESTIMATE_SECONDS and left > _LINE_SECONDS
-                is_estimated |= first
-                # Problems that come to rest later make the work less than the first of it says.
-                about = "at most about" if first else "about"
-                text = f"{label}: {share:.0f} % done, {about} {duration(left)} to go"
-                write(lambda: text, now=first)
-
-        yield line
+        lines = ProgressLines()
+        yield lambda done, total, label=label: lines.estimate(label, done / total)
         return
     columns = (
         bars.TextColumn("{task.description}", markup=False),
@@ -222,38 +172,13 @@ def progress_bar(label: str, *, show: bool = True) -> Iterator[Callable[..., Non
         )
 
 
-def progress_lines() -> Callable[..., None]:
-    """A function that writes a line of progress to the error stream, at most every five seconds.
-
-    The first comes after two seconds, or ``now``. The text is a function, called only when a line
-    is due.
-    """
-    due = monotonic() + _FIRST_LINE_SECONDS
-
-    def write(text: Callable[[], str], *, now: bool = False) -> None:
-        nonlocal due
-        if now or monotonic() >= due:
-            if os.environ.get("RANK", "0") == "0":
-                warn(text())
-            due = monotonic() + _LINE_SECONDS
-
-    return write
-
-
 class TrainingDisplay(Reporter):
-    """The progress of a training run: redrawn on a terminal, elsewhere a line every five seconds.
-
-    Accuracy is that of validation after m iterations; figures after more iterations and on larger
-    problems are marked as monitoring, because they do not choose the checkpoint.
-    """
+    """The progress of a training run, redrawn on a terminal."""
 
     def __init__(self, screen: Console) -> None:
         self.screen = screen
-        self.live = screen.is_terminal and not screen.is_dumb_terminal
         self.progress: RunProgress | None = None
         self.is_over = False
-        self.last_line = -math.inf
-        """When the last line was printed"""
 
     def begin(self, title: str, folder: Path, progress: RunProgress) -> None:
         self.progress = progress
@@ -261,18 +186,12 @@ class TrainingDisplay(Reporter):
 
     def show(self, progress: RunProgress) -> None:
         self.progress = progress
-        is_last = progress.step == progress.steps  # `end` prints it
-        if not self.live and not is_last and monotonic() - self.last_line >= _LINE_SECONDS:
-            self.last_line = monotonic()
-            self.note(", ".join(progress.lines()))
 
     def note(self, text: str) -> None:
         self.screen.print(text, soft_wrap=True)
 
     def end(self, text: str) -> None:
         self.is_over = True
-        if not self.live and self.progress is not None:
-            self.note(", ".join(self.progress.lines(is_over=self.is_over)))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         if self.progress is not None:
@@ -284,11 +203,13 @@ class TrainingDisplay(Reporter):
 
 @contextlib.contextmanager
 def training_display(screen: Console) -> Iterator[Reporter]:
-    """A reporter whose display is redrawn four times a second on a terminal."""
-    reporter = TrainingDisplay(screen)
-    live = Live(reporter, console=screen, refresh_per_second=4)
-    with live if reporter.live else contextlib.nullcontext():
-        yield reporter
+    """A reporter: redrawn four times a second on a terminal, elsewhere `LineReporter`."""
+    if screen.is_terminal and not screen.is_dumb_terminal:
+        reporter = TrainingDisplay(screen)
+        with Live(reporter, console=screen, refresh_per_second=4):
+            yield reporter
+    else:
+        yield LineReporter(lambda text: screen.print(text, soft_wrap=True))
 
 
 @contextlib.contextmanager

@@ -32,9 +32,10 @@ from iterant.cli.options import (
     TrustCode,
     unknown_option,
 )
-from iterant.cli.output import console, echo, iteration_display, print_table, progress_bar, warn
+from iterant.cli.output import console, echo, iteration_display, print_table, progress_bar
 from iterant.errors import IterantError, TaskError, UsageError
 from iterant.formatting import counted, percent
+from iterant.progress import warn
 
 if TYPE_CHECKING:
     from iterant.solving import Solution

@@ -11,8 +11,9 @@ from cyclopts import App, Parameter
 
 from iterant import bounds
 from iterant.cli.options import FLAG, DeviceName, Duration, Processes, Seeds, TrustCode
-from iterant.cli.output import console, echo, output_may_fail, print_table, training_display, warn
+from iterant.cli.output import console, echo, output_may_fail, print_table, training_display
 from iterant.errors import IterantError, TrainingStopped, UsageError
+from iterant.progress import warn
 
 if TYPE_CHECKING:
     from iterant.runner import SweepStatus

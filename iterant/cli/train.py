@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict, get_type_hints
@@ -184,6 +185,11 @@ def _train_one(arguments: dict[str, Any], *, tensorboard: bool) -> None:
         best = run.status.best.get("validation")
         text = "" if best is None else f"; best on validation: {percent(best)}"
         echo(f"finished{text}, kept in {run.path}")
+        if (name := run.config["task"]) in registry.known("task"):
+            larger = registry.task(name).spec.watch_sizes[-1]
+            size = f" --size {larger}" if isinstance(larger, int) else ""
+            net = shlex.quote(str(run.path))
+            echo(f"solve with it: iterant solve {name} --net {net}{size}{_trust()}")
         return
     echo(f"{run.status.reason or run.state} after step {run.status.step:,}; continue with:")
     echo(f"  iterant train --resume {run.path}{_trust()}")

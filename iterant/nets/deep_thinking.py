@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from iterant import bounds, registry
 from iterant.errors import NetError, UnknownName
-from iterant.nets.protocol import build, check_sizes, parameter_count, readout
+from iterant.nets.protocol import NetModule, build, check_sizes, parameter_count, readout
 
 _CONVOLVE = {1: functional.conv1d, 2: functional.conv2d}
 _EPS = 1e-6
@@ -119,7 +119,7 @@ def _blocks(config: PaperConfig) -> nn.Sequential:
     return nn.Sequential(*(ResidualBlock(config) for _ in range(config.blocks)))
 
 
-class PaperNet(nn.Module):
+class PaperNet(NetModule):
     """The parts that recurrent and feed-forward networks share."""
 
     depth: int | None = None

@@ -56,8 +56,9 @@ def build_network(
             **{key: value for key, value in values.items() if key in known and value is not None}
         )
     else:
-        message = registry.unknown_name("network", name, (*VARIANTS, *others))
-        raise UnknownName(f"{message}; or module:Class")
+        known_nets = (*VARIANTS, *others)
+        message = registry.unknown_name("network", name, known_nets, or_give="module:Class")
+        raise UnknownName(message)
     description = {"kind": name if ":" in name else config.kind, "config": config.described()}
     return build(**description, seed=seed), description
 

@@ -33,7 +33,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from iterant.errors import NetError
-from iterant.nets.protocol import check_sizes, readout
+from iterant.nets.protocol import NetModule, check_sizes, readout
 
 GAIN = 1.8
 """Initial weights of message passing are larger than usual: messages must survive many cells."""
@@ -96,7 +96,7 @@ class LocalRuleConfig:
         return asdict(self)
 
 
-class LocalRule(nn.Module):
+class LocalRule(NetModule):
     """tanh(mix(relu(sight(state) + recall(problem)))), repeated."""
 
     Config = LocalRuleConfig

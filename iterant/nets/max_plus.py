@@ -54,7 +54,7 @@ from torch.nn import functional
 
 from iterant.errors import NetError
 from iterant.nets.local_rule import CONV, bias_of, in_cells, in_pixels, neighbours_of_cells
-from iterant.nets.protocol import check_sizes, readout
+from iterant.nets.protocol import NetModule, check_sizes, readout
 
 UNIT = 2.0**-10
 """The distance 1, in features; a power of two, so that scaling is exact."""
@@ -95,7 +95,7 @@ class MaxPlusConfig:
         return asdict(self)
 
 
-class MaxPlus(nn.Module):
+class MaxPlus(NetModule):
     """Distances by a maximum over neighbours, marks that follow pointers."""
 
     Config = MaxPlusConfig

@@ -52,6 +52,16 @@ class Net(Protocol):
         """Logits (B, K, *S)."""
 
 
+class NetModule(nn.Module):
+    """Base class of the networks of iterant, which are not called but iterated."""
+
+    def forward(self, *_: object) -> Tensor:
+        raise NetError(
+            "a network is not called: iterant.solve(net, inputs) gives its answers, "
+            "iterant.think(net, inputs, steps=30) every iteration"
+        )
+
+
 class OptionalMembers(Net, Protocol):
     """What a network may have besides the methods of `Net`; without a member, what is said here.
 

@@ -31,7 +31,7 @@ from iterant.tasks.protocol import (
     Glyph,
     SizedTask,
     TaskSpec,
-    check_prediction,
+    check_described,
 )
 
 _STRIP = 64
@@ -108,6 +108,7 @@ class PrefixSums(SizedTask):
         self, batch: Batch, index: int = 0, prediction: Tensor | None = None
     ) -> Description:
         """The input, the target and the prediction as strips of bits, errors marked."""
+        check_described(batch, index, prediction)
         bits = (batch.inputs[index, 0] > 0).cpu().numpy().astype(np.int64)
         truth = batch.targets[index].cpu().numpy()
         strips = {"bits": bits}
@@ -115,7 +116,6 @@ class PrefixSums(SizedTask):
             strips["answer"] = np.where(truth < 0, _UNKNOWN, truth)
         caption = counted(len(bits), "bit")
         if prediction is not None:
-            check_prediction(prediction, batch)
             strips["predicted"] = prediction[index].cpu().numpy().astype(np.int64)
         codes = np.stack(list(strips.values()))  # (strips, L)
         wrong = np.zeros(codes.shape, dtype=np.bool_)

@@ -264,6 +264,11 @@ def sample_problems(
 
 def check_prediction(prediction: Tensor, batch: Batch) -> None:
     """Raise TaskError unless the prediction has one class per position of the whole batch."""
+    if not isinstance(prediction, Tensor):
+        raise TaskError(
+            "a prediction is a tensor, such as iterant.solve(net, batch.inputs).prediction, got "
+            f"{prediction!r:.80}"
+        )
     if prediction.shape != batch.targets.shape:
         raise TaskError(
             f"the prediction has shape {tuple(prediction.shape)}, "
@@ -271,10 +276,20 @@ def check_prediction(prediction: Tensor, batch: Batch) -> None:
         )
 
 
+def check_described(batch: Batch, index: int, prediction: Tensor | None) -> None:
+    """Raise TaskError unless the batch has this problem and the prediction fits the batch."""
+    if not is_whole(index) or not -len(batch) <= index < len(batch):
+        raise TaskError(
+            f"this batch has {counted(len(batch), 'problem')}, numbered from 0, asked for {index!r}"
+        )
+    if prediction is not None:
+        check_prediction(prediction, batch)
+
+
 def problem_numbers(count: int, first: int = 0) -> NDArray[np.int64]:
     """The numbers ``first … first + count - 1``, checked."""
     if not is_whole(count) or count < 1:
-        raise TaskError(f"the number of problems must be at least 1, got {count!r}")
+        raise TaskError(f"the number of problems must be a whole number from 1 on, got {count!r}")
     if not is_whole(first) or first < 0:
         raise TaskError(f"the first problem must be a whole number from 0 on, got {first!r}")
     return np.arange(first, first + count, dtype=np.int64)

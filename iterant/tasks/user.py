@@ -31,7 +31,7 @@ from iterant.tasks.protocol import (
     SizedTask,
     Task,
     TaskSpec,
-    check_prediction,
+    check_described,
 )
 
 _PAPER, _INK, _WRONG = 255.0, 64.0, (213.0, 94.0, 0.0)
@@ -87,8 +87,7 @@ class PlainTask(SizedTask):
         On a grid the answer is drawn over the input, for a string on a second line. In text, ``#``
         is a nonzero input, ``o`` or a number the class of the answer, ``x`` a wrong position.
         """
-        if prediction is not None:
-            check_prediction(prediction, batch)
+        check_described(batch, index, prediction)
         string, binary, width = self.spec.dims == 1, self.spec.classes == 2, batch.inputs.shape[-1]
         inputs = batch.inputs[index].detach().cpu().float().numpy()
         inputs = inputs.reshape(len(inputs), -1, width)  # (C, rows, columns); a string is one row

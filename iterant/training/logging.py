@@ -1,24 +1,26 @@
 """Reporters: where a run sends its progress.
 
-    >>> train("mazes", out="runs/m0", reporter=TensorBoardReporter(Reporter()))
+    >>> train("mazes", out="runs/m0", reporter=TensorBoardReporter(LineReporter()))
     $ tensorboard --logdir runs
 
-The loop calls a `Reporter`; the live display and the plain lines of the command line are reporters
-too. `TensorBoardReporter` writes into the folder ``events`` of the run, passes everything on to
-another reporter, and needs the extra ``track``.
+The loop calls a `Reporter`: lines in a script, one line in a notebook, a live display on the
+command line. `TensorBoardReporter` writes into the folder ``events`` of the run, passes everything
+on to another reporter, and needs the extra ``track``.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from iterant.errors import MissingExtra
-from iterant.formatting import duration, percent
-from iterant.notebook import NotebookLine, in_notebook
+from iterant.formatting import counted, duration, percent
+from iterant.progress import LINE_SECONDS, NotebookLine, in_notebook, warn
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,15 @@ class RunProgress:
     steps_per_second: float
     seconds_left: float
     figures: dict[str, float] = field(default_factory=dict)
-    """Latest figures by name: "validation", and those of monitoring: "48 at 4m", "48 change" …"""
+    """Latest figures by name: "validation", and of monitoring: "48 at 4m" (after 4 m iterations)"""
     fresh: tuple[str, ...] = ()
     """Names of the figures measured just now"""
 
-    def lines(self, *, is_over: bool = False) -> list[str]:
-        """As text: position, loss and speed; accuracy; monitoring."""
+    iterations: int = 1
+    """m: iterations in training, after which validation accuracy is measured"""
+
+    def position(self, *, is_over: bool = False) -> str:
+        """Epoch, step, loss, speed and the time left."""
         parts = [f"epoch {self.epoch} of {self.epochs}", f"step {self.step:,} of {self.steps:,}"]
         if math.isfinite(self.loss):
             parts.append(f"loss {self.loss:.4g}")
@@ -50,15 +55,25 @@ class RunProgress:
             parts.append(f"{self.steps_per_second:.1f} steps/s")
             if not is_over:
                 parts.append(f"{duration(self.seconds_left)} left")
-        lines = [", ".join(parts)]
-        if "validation" in self.figures:
-            lines.append(f"accuracy {percent(self.figures['validation'])} at m")
-        monitoring = [
-            f"{name} {value:.0e}" if name.endswith("change") else f"{name} {percent(value)}"
-            for name, value in self.figures.items()
-            if name != "validation"
-        ]
-        return [*lines, f"monitoring: {', '.join(monitoring)}"] if monitoring else lines
+        return ", ".join(parts)
+
+    def accuracies(self, names: Iterable[str]) -> str:
+        """Those there are: "validation 78.0 % after 30 iterations; size 48: 79.0 % after 60 …"."""
+        groups: dict[str, list[str]] = {}
+        for name in names:
+            if name not in self.figures or name.endswith(" change"):
+                continue
+            what, _, mark = name.partition(" at ")  # "validation", "48 at 2m"
+            count = self.iterations * int(mark.removesuffix("m") or 1)
+            after = f"{count:,}" if groups else counted(count, "iteration")
+            title = what if what.startswith("validation") else f"size {what}:"
+            groups.setdefault(title, []).append(f"{percent(self.figures[name])} after {after}")
+        return "; ".join(f"{title} {', '.join(shares)}" for title, shares in groups.items())
+
+    def lines(self, *, is_over: bool = False) -> list[str]:
+        """The position and all latest accuracies."""
+        lines = [self.position(is_over=is_over), self.accuracies(self.figures)]
+        return [line for line in lines if line]
 
 
 class Reporter:
@@ -100,9 +115,46 @@ class NotebookReporter(Reporter):
             self._line.show(", ".join(lines), progress.step / progress.steps, at_once=True)
 
 
+class LineReporter(Reporter):
+    """A line every five seconds, by default on the error stream, and accuracies once each."""
+
+    def __init__(self, write: Callable[[str], object] = warn) -> None:
+        """``write`` prints one line."""
+        self._write, self._last_time = write, -math.inf
+        self._progress: RunProgress | None = None
+        self._new: dict[str, None] = {}
+        """Names of the figures that no line has had"""
+
+    def begin(self, title: str, folder: Path, progress: RunProgress) -> None:
+        self._progress = progress
+        self.note(f"{title}, kept in {folder}")
+
+    def show(self, progress: RunProgress) -> None:
+        self._progress = progress
+        self._new |= dict.fromkeys(progress.fresh)
+        is_last = progress.step == progress.steps  # `end` prints it
+        if not is_last and monotonic() - self._last_time >= LINE_SECONDS:
+            self._last_time = monotonic()
+            self._write_lines(progress, progress.position())
+
+    def note(self, text: str) -> None:
+        self._write(text)
+
+    def end(self, text: str) -> None:
+        if (progress := self._progress) is not None:
+            how, _, _ = text.partition(":")  # the error itself is raised
+            self._write_lines(progress, f"{progress.position(is_over=True)}, {how}")
+
+    def _write_lines(self, progress: RunProgress, position: str) -> None:
+        self._write(position)
+        if accuracies := progress.accuracies(self._new):
+            self._write(accuracies)
+        self._new.clear()
+
+
 def default_reporter() -> Reporter:
-    """The reporter of runs that are started in Python: silent, but in a notebook."""
-    return NotebookReporter() if in_notebook() else Reporter()
+    """The reporter of runs that are started in Python."""
+    return NotebookReporter() if in_notebook() else LineReporter()
 
 
 class TensorBoardReporter(Reporter):

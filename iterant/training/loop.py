@@ -60,6 +60,8 @@ _ATTEMPTS = 3
 """Attempts of a run that ends below ``restart_below``, the first included."""
 _MIN_STEPS = 1000
 """Shorter runs are not restarted."""
+_SAMPLE = 100
+"""Number of validation problems after epochs without validation."""
 _MOST_AT_2M = 1000
 """At most this many validation problems are also evaluated after twice the iterations."""
 
@@ -101,6 +103,8 @@ class Loop:
         self.guard = LossGuard(forgiving=trainer.loss_scale is not None)
         self.figures: Figures = {}
         """The latest figures of validation and monitoring"""
+        self.sample: Figures = {}
+        """Accuracy on some validation problems, where the last epoch ended without validation"""
         self.best: dict[str, Any] = {}
         self.unsaved_best: dict[str, torch.Tensor] | None = None
         self.device_losses: list[torch.Tensor] = []
@@ -227,14 +231,16 @@ class Loop:
             lr=self.recipe.lr * factor,
             steps_per_second=self.speed,
             seconds_left=(self.total_steps - self.step) / max(self.speed, 1e-9),
-            figures=dict(self.figures),
+            figures=self.figures | self.sample,
             fresh=tuple(fresh or ()),
+            iterations=resolve_steps(self.trainer.compute, self.recipe.iterations, cut=True),
         )
 
     def _end_of_epoch(self, epoch: int) -> None:
         """Validate, monitor and save, as often as the recipe says and after the last epoch."""
         recipe, final = self.recipe, epoch == self.recipe.epochs
         fresh: Figures = {}
+        self.sample = {}
         self._check_weights()
         if epoch % recipe.validate_every == 0 or final:
             fresh |= self._evaluate("validation", self.validator.validate)
@@ -246,8 +252,11 @@ class Loop:
         if low and self.attempt < _ATTEMPTS and self.total_steps >= _MIN_STEPS:
             self._restart(fresh)
             return
-        if fresh:
-            self.reporter.show(self._progress(fresh))
+        if "validation" not in fresh and self.folder is not None:  # for the display only
+            with self.trainer.with_ema_weights() as net:
+                self.sample = self.validator.sample(net)
+        if fresh or self.sample:
+            self.reporter.show(self._progress(fresh | self.sample))
         if epoch % recipe.checkpoint_every == 0 or final:
             self.save()
 
@@ -401,6 +410,13 @@ class Validator:
             return {}
         m = resolve_steps(net, self.recipe.iterations, cut=True)
         return {"validation": self._evaluate(net, self.held_out, m).end}
+
+    def sample(self, net: Net) -> Figures:
+        """The same on a few of these problems: fast, shown between validations, not recorded."""
+        if len(self.held_out) == 0:
+            return {}
+        m = resolve_steps(net, self.recipe.iterations, cut=True)
+        return {"validation sample": self._evaluate(net, self.held_out[:_SAMPLE], m).end}
 
     def monitor(self, net: Net) -> Figures:
         """Accuracy and change of features in longer runs and on larger problems.

@@ -408,9 +408,9 @@ _MAZES_MAX_PLUS: Fields = {
 }  # fmt: skip
 
 _ON_A_CPU = (
-    "on two CPU cores: with the 1,600 puzzles that ship, about a minute, and no held-out puzzle is "
-    "solved; with 600,000 puzzles (docs/chess.md), half of the held-out ones after 1,000 steps, in "
-    "about 4 minutes. The network that ships solves 98 % of those: iterant solve chess"
+    "on two CPU cores: with the 1,600 puzzles that ship, well under a minute, and no held-out "
+    "puzzle is solved; with 600,000 puzzles (docs/chess.md), half of the held-out ones after 1,000 "
+    "steps, in about 4 minutes. The network that ships solves 98 % of those: iterant solve chess"
 )
 _AN_HOUR = (
     "an hour of one H200; a time limit trains it for minutes at a time, and a branch that starts "

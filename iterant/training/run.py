@@ -10,8 +10,11 @@ decay the learning rate in a branch and later continue the original run, where i
 
 from __future__ import annotations
 
+import inspect
+import os
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import nn
@@ -34,7 +37,7 @@ from iterant.training.distributed import ProcessGroup
 from iterant.training.logging import Reporter, default_reporter
 from iterant.training.loop import Clock, Loop, damaged_checkpoints
 from iterant.training.objectives import Objective, UserObjective
-from iterant.training.recipe import RECIPES, Recipe, label_changes, recipe_from_json
+from iterant.training.recipe import OLD_NAMES, RECIPES, Recipe, label_changes, recipe_from_json
 from iterant.training.recipe import recipe as named_recipe
 from iterant.training.trainer import Trainer
 
@@ -59,7 +62,7 @@ def train(
     time_limit: str | float | None = None,
     until_perfect: bool = False,
     trust: bool = False,
-    reporter: Reporter | None = None,
+    reporter: Reporter | Literal[False] | None = None,
     **changes: Any,
 ) -> RunFolder:
     """Train a network and return its run folder; ``changes`` override fields of the recipe.
@@ -82,11 +85,13 @@ def train(
         time_limit: save and stop before this time is over: ``9m``, ``1h30m``, or seconds.
         until_perfect: stop at a validation accuracy of 100 %, unless weights are averaged.
         trust: import user-defined code that the run to resume or a recipe object names.
-        reporter: receives the progress; by default shown in a notebook only.
+        reporter: receives the progress; by default lines on the error stream, or in a notebook one
+            line below the cell; False: none.
         changes: fields of the recipe.
     """
     if (out is None) == (resume is None):
         raise UsageError("give either out= (a new run) or resume= (a run folder to continue)")
+    _check_types(recipe, reporter, out=out, resume=resume, init_from=init_from)
     if isinstance(net, nn.Module):
         kind = type(net).__name__
         raise UsageError(
@@ -94,6 +99,7 @@ def train(
         )
     changes |= {} if net is None else {"net": net}
     init_from = changes.pop("start", init_from)  # its former name
+    _check_names(changes)
     if isinstance(objective, str):
         changes, objective = {**changes, "objective": objective}, None
     _check_objective(objective)
@@ -105,8 +111,10 @@ def train(
     processes = ProcessGroup(torch_device)
     first_process = processes.rank == 0
     threads_before = torch.get_num_threads()
-    reporter = (reporter or default_reporter()) if first_process else Reporter()
-    path = Path(str(out)) if resume is None else Path(resume)
+    if reporter is None:
+        reporter = default_reporter()
+    reporter = reporter if reporter and first_process else Reporter()
+    path = Path(out or resume or "")
     try:
         source = None
         if resume is not None:
@@ -122,8 +130,6 @@ def train(
             with registry.names_of_file(path, source.config, trust=trust):
                 task, recipe, network, config = _prepare_resumed(source, task, data, reporter)
         else:
-            if first_process:
-                RunFolder.check_new(path)
             if trust and isinstance(recipe, Recipe):
                 registry.allow(recipe.net)
             recipe = "quick" if recipe is None else recipe
@@ -138,6 +144,8 @@ def train(
         trainer = Trainer(network, recipe, torch_device, processes, objective)
         if init_from is not None:
             load_initial(trainer, Path(init_from))
+        if first_process and source is None:
+            RunFolder.check_new(path)
         problems = TrainingSet.of(task, recipe, torch_device)
         folder = (source or RunFolder.create(path, config)) if first_process else None
         for note in recipe.notes if source is None else ():
@@ -187,16 +195,46 @@ def _prepare_new(
     return task, recipe, net, config
 
 
+def _check_names(changes: dict[str, Any]) -> None:
+    """Raise UsageError for an argument that is neither one of `train` nor a field of a recipe."""
+    known = [*inspect.signature(train).parameters, *(field.name for field in fields(Recipe))]
+    for name in changes:
+        if name not in known and name not in OLD_NAMES:
+            near = " or ".join(map(repr, registry.nearest(name, known)))
+            hint = f"did you mean {near}?" if near else "help(iterant.train) has all"
+            raise UsageError(f"train has no argument {name!r}; {hint}")
+
+
+def _check_types(recipe: object, reporter: object, **paths: object) -> None:
+    """Raise UsageError for arguments of a wrong type, which would fail later or name a folder."""
+    if not isinstance(recipe, Recipe | str | None):
+        raise UsageError(f"recipe is a Recipe or one of {', '.join(RECIPES)}, got {recipe!r:.80}")
+    if not (isinstance(reporter, Reporter | None) or reporter is False):
+        raise UsageError(
+            "reporter is a Reporter of iterant.training.logging, or False to print nothing, got "
+            f"{reporter!r:.80}"
+        )
+    for name, path in paths.items():
+        if not isinstance(path, str | os.PathLike | None):
+            raise UsageError(f"{name} is the path of a folder, got {path!r:.80}")
+
+
 def _check_objective(objective: object) -> None:
     """Raise UsageError unless this is None, a function or a subclass of `Objective`."""
     is_class = isinstance(objective, type)
-    if is_class and issubclass(objective, Objective):  # type: ignore[arg-type]
+    if objective is None or (is_class and issubclass(objective, Objective)):  # type: ignore[arg-type]
         return
-    if is_class or not (objective is None or callable(objective)):
+    if is_class or not callable(objective):
         raise UsageError(
             "objective is a name, a function of logits and targets, or a subclass of "
             f"iterant.training.objectives.Objective; got {objective!r:.80}"
         )
+    try:
+        inspect.signature(objective).bind("logits", "targets")
+    except TypeError as error:
+        raise UsageError(f"an objective is called with logits and targets: {error}") from None
+    except ValueError:  # a built-in function without a signature
+        pass
 
 
 def _objective_name(objective: UserObjective) -> str:

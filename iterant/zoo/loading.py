@@ -25,7 +25,7 @@ from typing import Any
 import torch
 
 from iterant import registry
-from iterant.errors import DataError, IterantError, UnknownName, UntrustedCode
+from iterant.errors import DataError, IterantError, UnknownName, UntrustedCode, UsageError
 from iterant.io import read_json, read_weights
 from iterant.io.checkpoint import CONFIG
 from iterant.io.files import read_bytes
@@ -125,13 +125,16 @@ def card(name: str) -> Card:
 
 def folder_of(name_or_path: str | os.PathLike[str]) -> Path:
     """The folder of shipped weights, or the path itself."""
+    if not isinstance(name_or_path, str | os.PathLike):
+        raise UsageError(
+            f"wanted one of {', '.join(shipped())}, or the folder of a run or of weights, got "
+            f"{name_or_path!r:.80}"
+        )
     text, names = os.fspath(name_or_path), shipped()
     path = Path(text)
     if text in names:
         return SHIPPED / text
     if path.exists() or path.name != text or path.suffix:
         return path
-    raise UnknownName(
-        f"{registry.unknown_name('weights', text, names)}; "
-        "or give the folder of a run, or one that iterant import wrote"
-    )
+    other = "the folder of a run, or one that iterant import wrote"
+    raise UnknownName(registry.unknown_name("weights", text, names, or_give=other))

@@ -20,7 +20,7 @@ def command(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     # On a slow machine, no lines of progress among the errors.
-    monkeypatch.setattr("iterant.cli.output._FIRST_LINE_SECONDS", 1e6)
+    monkeypatch.setattr("iterant.progress._FIRST_LINE_SECONDS", 1e6)
 
     def call(*words: object) -> tuple[object, str, str]:
         with pytest.raises(SystemExit) as end:

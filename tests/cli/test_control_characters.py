@@ -10,7 +10,8 @@ import pytest
 
 from cli.conftest import Terminal
 from cli.files import maze_run
-from iterant.cli.output import printable, progress_bar
+from iterant.cli.output import progress_bar
+from iterant.formatting import printable
 from iterant.io import RunFolder, read_weights, save_weights
 from iterant.runner import SweepFolder, planned
 from iterant.runner.folder import Failures

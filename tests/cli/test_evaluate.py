@@ -80,7 +80,7 @@ def test_long_work_has_an_estimate_at_once(
     total: int, lines: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = [100.0]
-    monkeypatch.setattr("iterant.cli.output.monotonic", lambda: clock[0])
+    monkeypatch.setattr("iterant.progress.monotonic", lambda: clock[0])
     with progress_bar("evaluating") as update:
         for done in range(1, 7):
             clock[0] += 0.125
@@ -93,7 +93,7 @@ def test_pipes_get_lines_with_the_time_to_go(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = [100.0]
-    monkeypatch.setattr("iterant.cli.output.monotonic", lambda: clock[0])
+    monkeypatch.setattr("iterant.progress.monotonic", lambda: clock[0])
     with progress_bar("evaluating") as update:
         clock[0] += 30  # preparations, which say nothing about the time to go
         update(1, 60, "evaluating size 1")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +12,16 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from iterant.cli.output import TrainingDisplay, training_display
-from iterant.training.logging import RunProgress
+from iterant.training.logging import LineReporter, RunProgress
 
 REPORT = RunProgress(
     step=40, steps=160, epoch=1, epochs=4, loss=0.0213, lr=1e-3,
     steps_per_second=4.0, seconds_left=30.0,
     figures={"validation": 0.9996, "validation at 2m": 0.5, "48 at 2m": 0.25, "48 change": 3e-8},
+    iterations=30,
 )  # fmt: skip
 POSITION = "epoch 1 of 4, step 40 of 160, loss 0.0213"
-FIGURES = [
-    "accuracy 99.9 % at m",
-    "monitoring: validation at 2m 50.0 %, 48 at 2m 25.0 %, 48 change 3e-08",
-]
+ACCURACIES = "validation 99.9 % after 30 iterations, 50.0 % after 60; size 48: 25.0 % after 60"
 
 
 def console(width: int = 200, *, terminal: bool = True, **options: Any) -> Console:
@@ -53,29 +50,10 @@ def test_a_live_run_has_a_bar_and_the_time_left(width: int) -> None:
     printed(screen)
     screen.print(display)
     lines = printed(screen)
-    assert len(lines) == 4
+    assert len(lines) == 3
     assert all(cell_len(line) <= width for line in lines)
     if width == 300:
-        assert lines == ["━" * 15, f"{POSITION}, 4.0 steps/s, 30 s left", *FIGURES]
-
-
-def test_pipes_get_a_line_every_five_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [100.0]
-    monkeypatch.setattr("iterant.cli.output.monotonic", lambda: clock[0])
-    screen = console(terminal=False)
-    display = started(screen)
-    printed(screen)
-    for _ in range(11):
-        display.show(REPORT)
-        clock[0] += 1
-    line = f"{POSITION}, 4.0 steps/s"
-    assert printed(screen) == [f"{line}, 30 s left, {', '.join(FIGURES)}"] * 3
-    display.show(replace(REPORT, step=160))  # the last line is that of the end
-    assert printed(screen) == []
-    display.end("finished")
-    [last] = printed(screen)
-    assert last.startswith("epoch 1 of 4, step 160 of 160")
-    assert "left" not in last
+        assert lines == ["━" * 15, f"{POSITION}, 4.0 steps/s, 30 s left", ACCURACIES]
 
 
 def test_terminals_are_redrawn_and_pipes_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +62,8 @@ def test_terminals_are_redrawn_and_pipes_are_not(monkeypatch: pytest.MonkeyPatch
             display.begin("title", Path("r"), REPORT)
         assert any("epoch 1 of 4" in line for line in printed(screen)) == live
     monkeypatch.setenv("TERM", "dumb")
-    assert not TrainingDisplay(console()).live
+    with training_display(console()) as display:
+        assert isinstance(display, LineReporter)
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(100, 50), (60, 20), (30, 5)])
@@ -117,7 +96,7 @@ def test_solving_without_a_terminal_writes_lines(
     live: list[str], lines: bool, command: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("iterant.zoo.loading.load", lambda *_, **__: DeadEnds())
-    monkeypatch.setattr("iterant.cli.output._FIRST_LINE_SECONDS", 0.0)
+    monkeypatch.setattr("iterant.progress._FIRST_LINE_SECONDS", 0.0)
     code, output, errors = command("solve", "mazes", "--size", "5", "--seed", "1", *live)
     assert (code, "one way from start to end" in output) == (0, True)
     assert ("solving: iteration 1, answer unchanged since iteration 1" in errors) == lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -98,8 +99,10 @@ def test_one_run(command: Any) -> None:
     lines = output.splitlines()
     assert lines[0].endswith("seed 3, kept in runs/prefix-sums-quick-3")
     assert "step 8 of 8" in output
-    assert "monitoring: validation at 2m " in output
-    assert lines[-1].startswith("finished; best on validation: ")
+    assert re.search(r"\nvalidation .* % after 3 iterations, .* after 6; size 48: ", output)
+    assert lines[-2].startswith("finished; best on validation: ")
+    net = "--net runs/prefix-sums-quick-3"
+    assert lines[-1] == f"solve with it: iterant solve prefix-sums {net} --size 64"
     again = command("train", "--resume", "runs/prefix-sums-quick-3")
     assert again[0] == 0
     assert "has finished already" in again[1]

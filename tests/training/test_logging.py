@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small_runs import Listener, begin, stopping_at
 
+import iterant
 from iterant.errors import MissingExtra
 from iterant.io import RunFolder
 from iterant.training import train
-from iterant.training.logging import RunProgress, TensorBoardReporter
+from iterant.training.logging import LineReporter, RunProgress, TensorBoardReporter
 
 
 def assert_holds_the_metrics(run: RunFolder) -> None:
@@ -44,15 +47,75 @@ def test_a_resumed_run_has_each_step_once(tmp_path: Path, monkeypatch: pytest.Mo
     assert_holds_the_metrics(run)
 
 
+FIGURES = {"validation": 0.9996, "validation at 2m": 0.5, "48 at 2m": 0.25, "48 at 4m": 0.75,
+           "48 change": 3e-5}  # fmt: skip
+ACCURACIES = ("validation 99.9 % after 30 iterations, 50.0 % after 60; "
+              "size 48: 25.0 % after 60, 75.0 % after 120")  # fmt: skip
+LATER = RunProgress(2000, 4000, 25, 50, 0.12345, 1e-3, 20.0, 100.0, FIGURES, iterations=30)
+POSITION = "epoch 25 of 50, step 2,000 of 4,000, loss 0.1235, 20.0 steps/s"
+
+
 def test_progress_in_lines() -> None:
     start = RunProgress(0, 4000, 0, 50, math.nan, 1e-3, 0.0, math.inf)
     assert start.lines() == ["epoch 0 of 50, step 0 of 4,000"]
-    figures = {"validation": 0.9996, "48 at 4m": 0.5, "48 change": 3e-5}
-    later = RunProgress(2000, 4000, 25, 50, 0.12345, 1e-3, 20.0, 100.0, figures)
-    first = "epoch 25 of 50, step 2,000 of 4,000, loss 0.1235, 20.0 steps/s"
-    rest = ["accuracy 99.9 % at m", "monitoring: 48 at 4m 50.0 %, 48 change 3e-05"]
-    assert later.lines() == [f"{first}, 1 min 40 s left", *rest]
-    assert later.lines(is_over=True) == [first, *rest]
+    assert LATER.lines() == [f"{POSITION}, 1 min 40 s left", ACCURACIES]
+    assert LATER.lines(is_over=True) == [POSITION, ACCURACIES]
+    fixed_depth = replace(LATER, figures={"48 at m": 0.5, "64 at m": 0.25})
+    assert fixed_depth.lines()[1] == "size 48: 50.0 % after 30 iterations; size 64: 25.0 % after 30"
+
+
+def test_lines_come_every_five_seconds_and_accuracies_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, lines = [100.0], list[str]()
+    monkeypatch.setattr("iterant.training.logging.monotonic", lambda: clock[0])
+    reporter = LineReporter(lines.append)
+    reporter.begin("title", Path("r"), LATER)
+    for _ in range(11):
+        reporter.show(replace(LATER, fresh=("validation",) if clock[0] == 102 else ()))
+        clock[0] += 1
+    line = f"{POSITION}, 1 min 40 s left"
+    validation = "validation 99.9 % after 30 iterations"
+    assert lines == ["title, kept in r", line, line, validation, line]
+    lines.clear()
+    reporter.show(replace(LATER, step=4000, fresh=tuple(FIGURES)))  # `end` prints the last line
+    reporter.end("failed: the loss became nan")
+    assert lines == [f"{POSITION.replace('2,000', '4,000')}, failed", ACCURACIES]
+
+
+def test_a_script_gets_lines_unless_it_wants_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iterant.training.run.spins_on_busy_cores", lambda: True)
+    monkeypatch.setattr("iterant.training.run.threads_for", lambda _: 2)
+    begin(tmp_path / "run", "pool")
+    output, errors = capsys.readouterr()
+    title, first, *_, last, accuracies = errors.splitlines()[1:]
+    assert output == ""
+    assert "OMP_WAIT_POLICY=PASSIVE, set before torch is imported" in errors.splitlines()[0]
+    assert title.endswith("seed 0, kept in " + str(tmp_path / "run"))
+    assert first.startswith("epoch 0 of 3, step 1 of 12, loss ")
+    assert last.endswith(", finished")
+    assert accuracies.startswith("validation ")
+    begin(tmp_path / "silent", "pool", reporter=False)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_evaluation_and_analysis_in_a_script(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iterant.progress._FIRST_LINE_SECONDS", 0.0)
+    net = iterant.load("prefix-sums")
+    options: Any = {"size": 16, "count": 3, "max_steps": 20}
+    for progress in (None, False):
+        iterant.evaluate(net, "prefix-sums", **options, progress=progress)
+        iterant.analyze("prefix-sums", "zeros", **options, progress=progress)
+        lines = capsys.readouterr().err.splitlines()
+        if progress is None:
+            assert [line.partition(":")[0] for line in lines] == [
+                "evaluating 3 problems", "prefix-sums",
+            ]  # fmt: skip
+            assert all(" % done, about " in line for line in lines)
+        else:
+            assert lines == []
 
 
 def test_missing_tensorboard_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,7 +79,7 @@ def test_start_refuses_a_run_without_a_checkpoint(tmp_path: Path) -> None:
         ({"objective": "pool", "pool_slots": 5}, "does not fit a pool of 5 slots"),
         ({"size": -3}, "size"),
         ({"net": "dt-recal"}, "did you mean 'dt-recall'"),
-        ({"net": "resnet"}, "or module:Class"),
+        ({"net": "resnet"}, "or give module:Class"),
         ({"net": "mine:Net"}, "width, head: for networks that come with iterant"),
         ({"time_limit": "soon"}, "a time is written like"),
         ({"device": "cuda:99"}, "is not available; use device='cpu'"),

@@ -73,6 +73,17 @@ def test_monitoring_is_logged_and_marked() -> None:
     assert records[0]["figures"].keys() == {"validation"}
 
 
+def test_epochs_without_validation_show_a_sample(tmp_path: Path) -> None:
+    """Of which the run records nothing."""
+    listener = Listener()
+    run = begin(tmp_path / "run", reporter=listener, validate_every=3, monitor_every=0)
+    shown = [report.fresh for report in listener.reports if report.fresh]
+    assert shown == [("validation sample",)] * 2 + [("validation",)]
+    assert "validation sample" not in listener.reports[-1].figures
+    assert "sample" not in (run.path / "metrics.jsonl").read_text()
+    assert run.status.best.keys() == {"validation", "epoch", "step"}
+
+
 def test_nan_in_monitoring_does_not_stop_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

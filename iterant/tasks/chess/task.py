@@ -63,7 +63,7 @@ from iterant.tasks.protocol import (
     RulesCheck,
     Size,
     TaskSpec,
-    check_prediction,
+    check_described,
     kinds_by_range,
     problem_numbers,
 )
@@ -270,11 +270,11 @@ class Chess(BaseTask):
         self, batch: Batch, index: int = 0, prediction: Tensor | None = None
     ) -> Description:
         """One position seen from the side to move, with the answer and the predicted move."""
+        check_described(batch, index, prediction)
         extras = {name: column[index] for name, column in batch.extras.items()}
         position, answer = _predicted(batch, index, batch.targets)
         predicted = None
         if prediction is not None:
-            check_prediction(prediction, batch)
             predicted = marked_squares(prediction[index], position.black)
             best = _epd_moves(batch, index, "best", position)
             if any(set(predicted) == set(move) for move in best):

@@ -62,6 +62,7 @@ from iterant.tasks.protocol import (
     Size,
     SizedTask,
     TaskSpec,
+    check_described,
     check_prediction,
     kinds_by_range,
 )
@@ -255,8 +256,7 @@ class Mazes(SizedTask):
         self, batch: Batch, index: int = 0, prediction: Tensor | None = None
     ) -> Description:
         """The image in the paper's colours, the path over it, errors of a prediction marked."""
-        if prediction is not None:
-            check_prediction(prediction, batch)
+        check_described(batch, index, prediction)
         image, target = batch.inputs[index].cpu().numpy(), batch.targets[index].cpu().numpy()
         answer = target if prediction is None else prediction[index].cpu().numpy()
         maze = from_image(image[None])[0]
