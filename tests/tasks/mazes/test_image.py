@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import tracemalloc
 from typing import Any
 
@@ -90,6 +91,23 @@ def test_scaled_and_blurred(factor: float, how: Image.Resampling) -> None:
     picture = np.pad(drawn(np.pad(cells, 1), 6), ((15, 15), (15, 15), (0, 0)), mode="edge")
     side = int(len(picture) * factor)
     assert np.array_equal(read(Image.fromarray(picture).resize((side, side), how)), cells)
+
+
+@pytest.mark.parametrize("squash", [0.5, 0.7, 0.95, 1.4])
+def test_cells_may_be_wider_than_high(squash: float) -> None:
+    for seed in range(3):
+        with_spots, with_gaps = maze(15, seed), gapped(15, seed)
+        pictures = [
+            (with_spots, drawn(np.pad(with_spots, 1), 11, margin=20)),
+            (with_spots, lines(with_spots, 18, 4, margin=15)),
+            (with_gaps, drawn(np.minimum(with_gaps, FREE), 11, margin=20)),
+        ]
+        for cells, picture in pictures:
+            height, width = picture.shape[:2]
+            image = Image.fromarray(picture).resize((width, round(squash * height)))
+            found, notes = read_picture(file_of(image))
+            assert np.array_equal(found, cells)
+    assert re.match(r"17 by 17 squares of \S+ by 11 pixels", notes[0])
 
 
 @pytest.mark.parametrize(("path", "wall"), [(9, 2), (3, 1), (12, 5)])
