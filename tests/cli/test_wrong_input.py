@@ -45,7 +45,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("mazes nowhere.png", "there is no file"),
         ("mazes S.G --size 9", "not both"),
         ("mazes --patience 5", "the rule rest takes no patience"),
-        ("mazes --save m.bmp", "written as .png or .svg"),
+        ("mazes --save out.txt", "answers are written as .png, .svg, .gif or .json, got"),
         ("mazes --halt never", "unknown rule 'never'"),
         ("mazes --legal S.G", "do not restrict"),
         ("mazes --pgn S.G", "the problem is of the kind games"),
@@ -118,7 +118,7 @@ CASES = [
     for name, cases in WRONG.items()
     for words, message in cases
 ]
-UNREADABLE = ("does not exist", "there is no f", "nowhere", "none.csv", "none.pth",
+UNREADABLE = ("does not exist", "there is no folder", "nowhere", "none.csv", "none.pth",
               "holds a network", "as a checkpoint")  # fmt: skip
 """In messages about files and runs: a failure of the machine, not of the command line."""
 

@@ -182,7 +182,7 @@ def _between_gaps(dark: Pixels, light: Pixels, *, sharp: bool) -> tuple[Pixels, 
     raise TaskError(
         "the picture has no green spot for the start and no red one for the end, and the wall "
         f"around the maze has {most or 'no'} gap{'s' * (most > 1)}; paint one square green and "
-        "one red, or leave two gaps"
+        "one red, or leave two gaps; a picture must not be rotated or cut off"
     )
 
 
@@ -235,7 +235,7 @@ def _has_frame(codes: Pixels, *, thin: bool = False) -> bool:
 
 def _open(content: bytes) -> Image:
     """The colours on white paper; the size is checked before anything is decompressed."""
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     try:
         with warnings.catch_warnings():
@@ -246,6 +246,8 @@ def _open(content: bytes) -> Image:
                 if width * height <= _MOST_PIXELS and max(width, height) <= _LONGEST_SIDE:
                     paper = Image.new("RGBA", image.size, "white")
                     return Image.alpha_composite(paper, image.convert("RGBA")).convert("RGB")
+    except UnidentifiedImageError as error:
+        raise DataError("this is no picture that can be read; save it as a PNG") from error
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise DataError(f"the picture is damaged ({error}); save a smaller PNG") from error
     raise TaskError(

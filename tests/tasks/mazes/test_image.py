@@ -268,10 +268,11 @@ def test_huge_pictures_are_refused_before_decompression() -> None:
     assert peak < 10_000_000
 
 
-@pytest.mark.parametrize("size", [60, 400])
+@pytest.mark.parametrize("size", [10, 60, 400])
 def test_corrupt_pictures_are_refused(size: int) -> None:
-    with pytest.raises(DataError, match="picture is"):
+    with pytest.raises(DataError, match=r"picture (is damaged|that can be read)") as caught:
         read_picture(file_of(drawn(maze(21), 5))[:size])
+    assert "0x" not in str(caught.value)
 
 
 @pytest.mark.parametrize("axis", [0, 1])
