@@ -35,8 +35,10 @@ if TYPE_CHECKING:
 
 _FIRST_LINE_SECONDS, _LINE_SECONDS = 2.0, 5.0
 """Without a terminal: time until the first line of progress, and between two lines."""
-_ESTIMATE_SECONDS = 0.3
-"""Time after which work that will take longer than `_LINE_SECONDS` says how long."""
+_WARM_UP_SECONDS, _ESTIMATE_SECONDS = 1.0, 1.0
+"""Time that is not measured for an estimate, because work begins slowly; and time that is."""
+_ESTIMATE_PERCENT, _ANYWAY_SECONDS = 2, 30.0
+"""Share of the work that must be measured for an estimate, or time after which there is one."""
 _PICTURE_SECONDS = 1 / 8
 """Least time between two pictures of a problem that is being solved."""
 _LINES_BESIDE, _FEWEST_LINES = 4, 6
@@ -191,22 +193,29 @@ def progress_bar(label: str, *, show: bool = True) -> Iterator[Callable[..., Non
     screen = console()
     if show and not screen.is_terminal:
         write = progress_lines()
+        begin: float | None = None
         start: tuple[float, float] | None = None
         is_estimated = False
 
         def line(done: float, total: float, label: str = label) -> None:
-            nonlocal start, is_estimated
-            if start is None:  # what comes before the first update is done once
-                start = monotonic(), done
-            elapsed, share = monotonic() - start[0], 100 * done / total
-            if start[1] < done < total:
-                left = elapsed * (total - done) / (done - start[1])
-                first = not is_estimated and elapsed >= _ESTIMATE_SECONDS and left > _LINE_SECONDS
-                is_estimated |= first
-                # Problems that come to rest later make the work less than the first of it says.
-                about = "at most about" if first else "about"
-                text = f"{label}: {share:.0f} % done, {about} {duration(left)} to go"
-                write(lambda: text, now=first)
+            nonlocal begin, start, is_estimated
+            now, share, first, to_go = monotonic(), 100 * done / total, False, ""
+            if begin is None:  # what comes before the first update is done once
+                begin = now
+            elif start is None:
+                start = (now, done) if now - begin >= _WARM_UP_SECONDS else None
+            elif start[1] < done < total:
+                elapsed, measured = now - start[0], done - start[1]
+                is_enough = 100 * measured >= _ESTIMATE_PERCENT * total
+                if elapsed >= (_ESTIMATE_SECONDS if is_enough else _ANYWAY_SECONDS):
+                    left = elapsed * (total - done) / measured
+                    first = not is_estimated and left > _LINE_SECONDS
+                    is_estimated |= first
+                    # Problems that settle make the work less than the first of it says.
+                    about = "at most about" if first else "about"
+                    to_go = f", {about} {duration(left)} to go"
+            if done < total:
+                write(lambda: f"{label}: {share:.0f} % done{to_go}", now=first)
 
         yield line
         return
