@@ -97,7 +97,7 @@ class Mazes(SizedTask):
         train_count=50_000,
         watch_sizes=(13, 33),
         tests=((13, 10_000), (33, 10_000), (59, 1_000), (201, 100)),
-        size_means="an odd number of at least 3: lattice squares per side",
+        size_means="an odd number of at least 3: squares per side",
         square=2,
     )
     sizes = range(3, 4002, 2)
