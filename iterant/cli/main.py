@@ -26,6 +26,8 @@ from cyclopts import (
     ArgumentCollection,
     CycloptsError,
     Group,
+    MissingArgumentError,
+    UnknownCommandError,
     UnknownOptionError,
     UnusedCliTokensError,
 )
@@ -42,6 +44,7 @@ from iterant.cli.solve import data, sample, solve
 from iterant.cli.sweep import sweep
 from iterant.cli.train import train
 from iterant.errors import IterantError, UsageError, naming_flags
+from iterant.registry import nearest
 
 
 def refuse_fractions(_: App, __: tuple[str, ...], arguments: ArgumentCollection) -> None:
@@ -187,6 +190,15 @@ def _usage_error(failure: CycloptsError) -> str:
         shown = [name for one in failure.argument_collection if one.show for name in one.names]
         names = [name for name in shown if name.startswith("--")]
         return unknown_option(failure.token.keyword or failure.token.value, names)
+    if isinstance(failure, UnknownCommandError) and failure.unused_tokens:
+        token = failure.unused_tokens[0]
+        word, flags = token.strip("-").lower(), ["help", "version"]
+        near = [flag for flag in flags if word and flag.startswith(word)] or nearest(word, flags)
+        if near:
+            return f'unknown command "{token}". Did you mean --{near[0]}?'
+    if isinstance(failure, MissingArgumentError) and failure.argument is not None:
+        name = failure.keyword or failure.argument.name
+        return f"{name} takes a value; give one" if name[0] == "-" else f"{name} is missing"
     if isinstance(failure.__cause__, IterantError):  # raised by one of our validators
         return str(failure.__cause__)
     # Without cyclopts' list of commands, which is cut short.

@@ -21,6 +21,10 @@ OUT = ("--out", "new")
 WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
     "": [
         ("smaple", 'Did you mean "sample"? (see iterant --help)'),
+        ("help", 'unknown command "help". Did you mean --help?'),
+        ("--versoin", 'unknown command "--versoin". Did you mean --version?'),
+        ("-v", 'unknown command "-v". Did you mean --version?'),
+        ("sweep", "FILE is missing (see iterant sweep --help)"),
         ("data ches", 'Did you mean "chess"?'),
         ("data chess none.csv --out new", "none.csv"),
         ("runs nowhere", "there is no folder"),
@@ -30,7 +34,8 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
     ],
     "sample": [
         ("maze", "did you mean 'mazes'?"),
-        ("", "TASK requires an argument (see iterant sample --help)"),
+        ("", "TASK is missing (see iterant sample --help)"),
+        ("mazes --count", "--count takes a value; give one (see iterant sample --help)"),
         ("mazes --sise 9", "Did you mean --size?"),
         ("mazes and more", "unexpected words: 'and', 'more'"),
         ("mazes --count few", '--count: unable to convert "few" into int'),
