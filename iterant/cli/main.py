@@ -197,8 +197,9 @@ def _usage_error(failure: CycloptsError) -> str:
         if near:
             return f'unknown command "{token}". Did you mean --{near[0]}?'
     if isinstance(failure, MissingArgumentError) and failure.argument is not None:
-        name = failure.keyword or failure.argument.name
-        return f"{name} takes a value; give one" if name[0] == "-" else f"{name} is missing"
+        if failure.keyword:
+            return f"{failure.keyword} takes a value; give one"
+        return f"{failure.argument.name} is missing; give one"
     if isinstance(failure.__cause__, IterantError):  # raised by one of our validators
         return str(failure.__cause__)
     # Without cyclopts' list of commands, which is cut short.

@@ -24,7 +24,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("help", 'unknown command "help". Did you mean --help?'),
         ("--versoin", 'unknown command "--versoin". Did you mean --version?'),
         ("-v", 'unknown command "-v". Did you mean --version?'),
-        ("sweep", "FILE is missing (see iterant sweep --help)"),
+        ("sweep", "FILE is missing; give one (see iterant sweep --help)"),
         ("data ches", 'Did you mean "chess"?'),
         ("data chess none.csv --out new", "none.csv"),
         ("runs nowhere", "there is no folder"),
@@ -34,7 +34,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
     ],
     "sample": [
         ("maze", "did you mean 'mazes'?"),
-        ("", "TASK is missing (see iterant sample --help)"),
+        ("", "TASK is missing; give one (see iterant sample --help)"),
         ("mazes --count", "--count takes a value; give one (see iterant sample --help)"),
         ("mazes --sise 9", "Did you mean --size?"),
         ("mazes and more", "unexpected words: 'and', 'more'"),
@@ -108,7 +108,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
     ],
     "export": [
         ("ff --to keras", "keras"),
-        ("ff", "--to"),
+        ("ff", "--to is missing"),
         ("./none --to onnx", "does not exist"),
         ("ff --to hub --out ff", "is there already"),
     ],
