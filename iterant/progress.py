@@ -23,8 +23,10 @@ _SECONDS = 0.25
 """Between two pictures of a line in a notebook."""
 _FIRST_LINE_SECONDS, LINE_SECONDS = 2.0, 5.0
 """Elsewhere: time until the first line of progress, and between two lines."""
-_ESTIMATE_SECONDS = 0.3
-"""Time after which work that will take longer than `LINE_SECONDS` says how long."""
+_WARM_UP_SECONDS, _ESTIMATE_SECONDS = 1.0, 1.0
+"""Time that is not measured for an estimate, because work begins slowly; and time that is."""
+_ESTIMATE_SHARE, _ANYWAY_SECONDS = 0.02, 30.0
+"""Share of the work that must be measured for an estimate, or time after which there is one."""
 
 
 def in_notebook() -> bool:
@@ -100,24 +102,29 @@ class ProgressLines:
 
     def __init__(self) -> None:
         self._write = progress_lines()
+        self._begin: float | None = None
+        """When the first work was done"""
         self._start: tuple[float, float] | None = None
-        """When the first work was done, and which share"""
+        """When measuring began, and which share was done then"""
         self._is_estimated = False
 
     def estimate(self, text: str, done: float) -> None:
         """A line if one is due; ``done`` is the share of the work."""
-        if self._start is None:  # what comes before the first call is done once
-            self._start = monotonic(), done
-        since, before = self._start
-        if before < done < 1:
-            elapsed = monotonic() - since
-            left = elapsed * (1 - done) / (done - before)
-            first = elapsed >= _ESTIMATE_SECONDS and left > LINE_SECONDS and not self._is_estimated
-            self._is_estimated |= first
-            # Problems that come to rest later make the work less than the first of it says.
-            about = "at most about" if first else "about"
-            line = f"{text}: {100 * done:.0f} % done, {about} {duration(left)} to go"
-            self._write(lambda: line, now=first)
+        now, first, to_go = monotonic(), False, ""
+        if self._begin is None:  # what comes before the first call is done once
+            self._begin = now
+        elif self._start is None:
+            self._start = (now, done) if now - self._begin >= _WARM_UP_SECONDS else None
+        elif self._start[1] < done < 1:
+            elapsed, measured = now - self._start[0], done - self._start[1]
+            if elapsed >= (_ESTIMATE_SECONDS if measured >= _ESTIMATE_SHARE else _ANYWAY_SECONDS):
+                left = elapsed * (1 - done) / measured
+                first = left > LINE_SECONDS and not self._is_estimated
+                self._is_estimated |= first
+                # Problems that settle make the work less than the first of it says.
+                to_go = f", {'at most ' if first else ''}about {duration(left)} to go"
+        if done < 1:
+            self._write(lambda: f"{text}: {100 * done:.0f} % done{to_go}", now=first)
 
     def clear(self) -> None:
         """Nothing: lines stay."""

@@ -50,6 +50,8 @@ BROKEN, MOVING, FIXED_POINT = -1, 0, 1
 """Special periods: features became NaN or infinite; no period; the same at every iteration."""
 LEAST = 3
 """The fewest iterations in which a period can be found."""
+_WORDS = {"moving": "still changing", "broken": "NaN or infinite"}
+"""What tables call some of the classes."""
 STARTS = ("own", "zeros", "noise", "another problem")
 
 
@@ -118,12 +120,12 @@ def converge(trial: Trial, inputs: str = "problems") -> Result:
     }
     cells = {"inputs": inputs, "last ‖Δφ‖": text(mean[-1], ".2g")}
     for name, end in ends.items():
-        counts = [f"{n} {word}" for word, n in _classes(end).items() if n]
+        counts = [f"{n} {_WORDS.get(word, word)}" for word, n in _classes(end).items() if n]
         cycles = [f"{n} × {period}" for period, n in _cycles(end).items()]
         cells[name] = ", ".join(counts) + (f" (periods: {', '.join(cycles)})" if cycles else "")
     if right is not None:
         cells["solved"] = f"{100 * _mean(right):.1f} %"
-    plot = Plot(f"change on {inputs}", "iterations", "mean ‖Δφ‖", log=True)
+    plot = Plot(f"change on {inputs}", "iterations", "mean change of the features", log=True)
     return Result(figures, cells, [(plot, Trace(list(range(1, steps + 1)), mean))])
 
 
@@ -209,7 +211,7 @@ def compare_starts(trial: Trial) -> Result:
     plot = Plot(
         "path independence",
         "problems, worst first (%)",
-        "cosine of the ends, from the worst start",
+        "similarity of the final features (worst start)",
         shade=False,
     )
     return Result(figures, cells, [(plot, Trace(shares, ordered))])

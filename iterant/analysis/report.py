@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -23,6 +24,19 @@ from iterant.tasks.protocol import Description, Size, Task
 Table = list[list[str]]
 """Rows of cells, the header first."""
 
+_HEADS = {
+    "last ‖Δφ‖": "last change of the features",
+    "cosine from zeros": "similarity from zeros",
+    "cosine from noise": "similarity from noise",
+    "cosine from another problem": "similarity from another problem",
+    "same answer from all": "same answer from every start",
+    "cosine of solved": "similarity, solved problems",
+    "cosine of unsolved": "similarity, other problems",
+    "correlation": "correlation of similarity and solving",
+    "NaN": "NaN or infinite",
+    "left out": "problems left out",
+}
+"""Headings of tables, by the names in records."""
 _PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -159,7 +173,7 @@ class Report:
         tables: dict[tuple[str, ...], Table] = {}
         for label, results in self.results[what].items():
             for result in results:
-                head = ("model", *result.cells)
+                head = ("model", *(_HEADS.get(name, name) for name in result.cells))
                 tables.setdefault(head, [[*head]]).append([label, *result.cells.values()])
         return list(tables.values())
 
@@ -189,12 +203,15 @@ class Report:
         lines: dict[Plot, list[Line]] = {}
         models = list(dict.fromkeys(s.model or s.label for s in self.subjects))
         alphas = list(dict.fromkeys(s.alpha for s in self.subjects))
+        runs = Counter(s.legend for s in self.subjects)
         for subject in self.subjects:
             colour = models.index(subject.model or subject.label)
             stroke = alphas.index(subject.alpha)
             for result in self.results[what].get(subject.label, ()):
                 for plot, trace in result.plots:
-                    line = Line(trace, subject.legend, colour, stroke)
+                    # The name in the tables, unless several runs share a style.
+                    name = subject.label if runs[subject.legend] == 1 else subject.legend
+                    line = Line(trace, name, colour, stroke)
                     lines.setdefault(plot, []).append(line)
         regime = shared_regime(self.subjects)
         return {

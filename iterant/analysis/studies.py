@@ -199,8 +199,9 @@ STUDIES = {
     ),
     "convergence": Study(
         "The change of the features per iteration, on problems and on Gaussian noise in their "
-        "place; whether features (up to the tolerance) and answers are settled, cycling or moving "
-        "at the end; whether all starts lead to the same end.",
+        "place; whether features (up to the tolerance) and answers are settled, cycling or still "
+        "changing at the end; whether all starts lead to the same end. Similarity is the cosine of "
+        "the final features with those from the network's own start, 1 where they are the same.",
         (converge, converge_on_noise, compare_starts),
         least=LEAST,
     ),
@@ -253,7 +254,7 @@ def analyze(
         device: ``cpu``, ``cuda`` or ``cuda:N``.
         data: path of the task's problems.
         problems: another kind of problems than the task's own, ``start=any``.
-        tolerance: change per iteration, relative to the features, up to which they are at rest.
+        tolerance: change per iteration, relative to the features, up to which they are settled.
         trust: import the user-defined code that the folders name.
         progress: called with the current study and the share of all work that is done; None: lines
             on the error stream, or one below the cell of a notebook; False: none.
@@ -291,7 +292,7 @@ def analyze(
             )
             reason = ""
             if study.requires and not hasattr(shared, study.requires):
-                reason = f"{shared.spec.name} offers no {study.requires}()"
+                reason = f"{shared.spec.name} has the studies {', '.join(_offered(shared))}"
             elif steps < study.least:
                 reason = f"it takes at least {study.least} iterations, and there are {steps}"
             elif at >= steps:
@@ -338,6 +339,15 @@ def analyze(
         count=count,
         seed=seed,
     )
+
+
+def _offered(task: Task) -> list[str]:
+    """The names of the studies that are possible on a task."""
+    return [
+        name
+        for name, study in STUDIES.items()
+        if not study.requires or hasattr(task, study.requires)
+    ]
 
 
 def _subjects(subjects: list[Subject]) -> list[Subject]:

@@ -170,17 +170,23 @@ def _print_curves(curves: dict[str, Curve]) -> None:
         rows.append({
             "": title,
             "peak": percent(height),
-            "at iteration": str(step),
+            "at": str(step),
             "end": percent(curve.end),
             "after": str(curve.steps[-1]),
             "lost": f"{100 * curve.lost:.1f}",
-            "95 % at the end": f"{100 * low:.1f} – {100 * high:.1f}",
-            "mean iterations": f"{float(curve.iterations[-1]):.1f}",
-            "operations per problem": "" if curve.work is None else quantity(float(curve.work[-1])),
+            "95 %": f"{100 * low:.1f} – {100 * high:.1f}",
+            "iterations": "" if curve.stopped is None else f"{float(curve.iterations[-1]):.1f}",
+            "operations": "" if curve.work is None else quantity(float(curve.work[-1])),
             "time": "" if curve.seconds is None else duration(curve.seconds),
         })  # fmt: skip
     if rows:
-        print_table(list(rows[0]), *(list(row.values()) for row in rows), right=True)
+        head = [name for name in rows[0] if not name or any(row[name] for row in rows)]
+        print_table(head, *([row[name] for name in head] for row in rows), right=True)
+        means = "iterations: mean of a problem; " if "iterations" in head else ""
+        echo(
+            "peak: highest accuracy, at that iteration; end: accuracy after the last iteration; "
+            f"lost: peak minus end; 95 %: interval of the end; {means}operations: of a problem"
+        )
     for title, curve in curves.items():
         problems = counted(curve.count, "problem")
         if curve.nonfinite:
@@ -196,10 +202,9 @@ def _print_curves(curves: dict[str, Curve]) -> None:
                     f"counts (mazes: any shortest path), {right} that of the target"
                 )
         if curve.answers_changing:
-            more = f"; try --max-steps {4 * curve.steps[-1]}" if curve.lost == 0 else ""
             echo(
                 f"{title}: {curve.answers_changing} of {counted(curve.count, 'answer')} were still "
-                f"changing at the last iteration{more}"
+                f"changing at the last iteration; try --max-steps {4 * curve.steps[-1]}"
             )
 
 

@@ -26,6 +26,8 @@ from cyclopts import (
     ArgumentCollection,
     CycloptsError,
     Group,
+    MissingArgumentError,
+    UnknownCommandError,
     UnknownOptionError,
     UnusedCliTokensError,
 )
@@ -44,6 +46,7 @@ from iterant.cli.train import train
 from iterant.errors import IterantError, UsageError, naming_flags
 from iterant.formatting import printable
 from iterant.progress import warn
+from iterant.registry import nearest
 
 
 def refuse_fractions(_: App, __: tuple[str, ...], arguments: ArgumentCollection) -> None:
@@ -189,6 +192,16 @@ def _usage_error(failure: CycloptsError) -> str:
         shown = [name for one in failure.argument_collection if one.show for name in one.names]
         names = [name for name in shown if name.startswith("--")]
         return unknown_option(failure.token.keyword or failure.token.value, names)
+    if isinstance(failure, UnknownCommandError) and failure.unused_tokens:
+        token = failure.unused_tokens[0]
+        word, flags = token.strip("-").lower(), ["help", "version"]
+        near = [flag for flag in flags if word and flag.startswith(word)] or nearest(word, flags)
+        if near:
+            return f'unknown command "{token}". Did you mean --{near[0]}?'
+    if isinstance(failure, MissingArgumentError) and failure.argument is not None:
+        if failure.keyword:
+            return f"{failure.keyword} takes a value; give one"
+        return f"{failure.argument.name} is missing; give one"
     if isinstance(failure.__cause__, IterantError):  # raised by one of our validators
         return str(failure.__cause__)
     # Without cyclopts' list of commands, which is cut short.

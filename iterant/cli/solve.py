@@ -45,6 +45,8 @@ _LINES_BELOW = 10
 """Terminal lines for the text below the picture of an answer."""
 _PICTURES = 64
 """Problems in one image file."""
+_NAMED = 5
+"""Most problems that a note names."""
 _WIDE = 60
 """Most characters of a table cell."""
 
@@ -185,11 +187,16 @@ def check_target(path: Path) -> Path:
     """The path, if a file of its kind can be written there."""
     from iterant.draw.animation import check_animation
     from iterant.draw.figure import check_picture
-    from iterant.io.files import check_writable_file
+    from iterant.io.files import check_writable_file, quoted
 
-    # An .mp4 is refused with the command that converts a .gif.
-    check = {".json": check_writable_file, ".gif": check_animation, ".mp4": check_animation}
-    return check.get(path.suffix.lower(), check_picture)(path)
+    check = {
+        ".json": check_writable_file, ".gif": check_animation,
+        ".mp4": check_animation,  # refused with the command that converts a .gif
+        ".png": check_picture, ".svg": check_picture,
+    }.get(path.suffix.lower())  # fmt: skip
+    if check is None:
+        raise UsageError(f"answers are written as .png, .svg, .gif or .json, got {quoted(path)}")
+    return check(path)
 
 
 def show(task: Task, solutions: Sequence[Solution]) -> None:
@@ -204,8 +211,12 @@ def show(task: Task, solutions: Sequence[Solution]) -> None:
         for note in solution.problem.notes:
             names_by_note.setdefault(note, []).append(solution.problem.name)
     for note, problems in names_by_note.items():
-        many = f"{len(problems):,} of {len(solutions):,} problems"
-        where = problems[0] if len(problems) == 1 else many
+        where = f"{len(problems):,} of {len(solutions):,} problems"
+        if len(problems) == 1:
+            where = problems[0]
+        elif len(problems) < len(solutions) and all(problems):
+            more = ", …" * (len(problems) > _NAMED)
+            where += f" ({', '.join(problems[:_NAMED])}{more})"
         echo(f"{where}: {note}" if where else note)
     rows = [_cells(solution, number) for number, solution in enumerate(solutions, start=1)]
     if len(solutions) == 1:

@@ -38,6 +38,10 @@ _LIGHTEST = 0.8
 """The end of the colour map of curves: lighter lines are invisible on white."""
 
 
+_LEAST_RANGE = 0.01
+"""Smallest range of a y-axis, relative to its values."""
+
+
 @dataclass(frozen=True)
 class Plot:
     """The axes of a plot."""
@@ -152,6 +156,12 @@ def draw_lines(axes: Axes, plot: Plot, lines: Sequence[Line], *, regime: int | N
             drawn.set_path_effects([withStroke(linewidth=3.5, foreground="white")])
     if plot.log and any(value > 0 for line in lines for value in line.trace.y):
         axes.set_yscale("log", nonpositive="mask")
+    else:
+        axes.ticklabel_format(axis="y", useOffset=False)
+        low, high = axes.get_ylim()
+        if high - low < _LEAST_RANGE * max(abs(low), abs(high)):  # rounding errors are no curve
+            room = _LEAST_RANGE * max(abs(low), abs(high))
+            axes.set_ylim(low - room, high + room)
     if plot.share:
         axes.set_ylim(-3, 104)  # room for whole markers at both ends
     if plot.ticks:

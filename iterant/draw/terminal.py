@@ -65,6 +65,7 @@ def legend(description: Description, console: Console) -> Text:
     entries = [
         Text.assemble(("■", entry.colour) if coloured else entry.sign, (f" {entry.meaning}", "dim"))
         for entry in description.legend
+        if entry.colour or not coloured
     ]
     return Text("   ").join(entries)
 

@@ -142,7 +142,7 @@ def _materials(where: str, stdin: BinaryIO | None, kind: str | None) -> Iterator
         return
     is_path = path.suffix.lower() in _SUFFIXES or where.startswith(("/", "./", "../"))
     if "\n" not in where and is_path:
-        raise DataError(f"there is no file {where!r}; check the path")
+        raise TaskError(f"there is no file {where!r}; check the path")
     yield Material("", where.encode(), kind or TEXT)
 
 

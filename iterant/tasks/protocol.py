@@ -156,7 +156,10 @@ class Arrow:
 
 @dataclass(frozen=True)
 class LegendEntry:
-    """What a character of a description's text, and a colour of its cells, stand for."""
+    """What a character of a description's text, and a colour of its cells, stand for.
+
+    An entry without a colour is for the text only.
+    """
 
     sign: str
     colour: str

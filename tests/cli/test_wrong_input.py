@@ -21,6 +21,10 @@ OUT = ("--out", "new")
 WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
     "": [
         ("smaple", 'Did you mean "sample"? (see iterant --help)'),
+        ("help", 'unknown command "help". Did you mean --help?'),
+        ("--versoin", 'unknown command "--versoin". Did you mean --version?'),
+        ("-v", 'unknown command "-v". Did you mean --version?'),
+        ("sweep", "FILE is missing; give one (see iterant sweep --help)"),
         ("data ches", 'Did you mean "chess"?'),
         ("data chess none.csv --out new", "none.csv"),
         ("runs nowhere", "there is no folder"),
@@ -30,7 +34,8 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
     ],
     "sample": [
         ("maze", "did you mean 'mazes'?"),
-        ("", "TASK requires an argument (see iterant sample --help)"),
+        ("", "TASK is missing; give one (see iterant sample --help)"),
+        ("mazes --count", "--count takes a value; give one (see iterant sample --help)"),
         ("mazes --sise 9", "Did you mean --size?"),
         ("mazes and more", "unexpected words: 'and', 'more'"),
         ("mazes --count few", '--count: unable to convert "few" into int'),
@@ -45,7 +50,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("mazes nowhere.png", "there is no file"),
         ("mazes S.G --size 9", "not both"),
         ("mazes --patience 5", "the rule rest takes no patience"),
-        ("mazes --save m.bmp", "written as .png or .svg"),
+        ("mazes --save out.txt", "answers are written as .png, .svg, .gif or .json, got"),
         ("mazes --halt never", "unknown rule 'never'"),
         ("mazes --legal S.G", "do not restrict"),
         ("mazes --pgn S.G", "the problem is of the kind games"),
@@ -88,7 +93,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("m0 --what nosie", "did you mean 'noise'"),
         ("m0 --what swap --max-steps 50", "leaves nothing to see"),
         ("m0 --what noise --size 8", "try 9"),
-        ("m0 --what bit-flip", "offers no flip()"),
+        ("m0 --what bit-flip", "mazes has the studies clean, noise"),
     ],
     "reproduce": [
         ("", "give the name of a table or figure"),
@@ -103,7 +108,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
     ],
     "export": [
         ("ff --to keras", "keras"),
-        ("ff", "--to"),
+        ("ff", "--to is missing"),
         ("./none --to onnx", "does not exist"),
         ("ff --to hub --out ff", "is there already"),
     ],
@@ -118,7 +123,7 @@ CASES = [
     for name, cases in WRONG.items()
     for words, message in cases
 ]
-UNREADABLE = ("does not exist", "there is no f", "nowhere", "none.csv", "none.pth",
+UNREADABLE = ("does not exist", "there is no folder", "nowhere", "none.csv", "none.pth",
               "holds a network", "as a checkpoint")  # fmt: skip
 """In messages about files and runs: a failure of the machine, not of the command line."""
 

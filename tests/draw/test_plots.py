@@ -97,6 +97,14 @@ def test_legend_is_inside_the_figure(panels: int, letters: int) -> None:
     assert shrunk * min(sizes) >= 6, "legible at the width of a page"
 
 
+def test_a_range_of_rounding_errors_is_not_magnified() -> None:
+    figure = panels_figure([(Plot("p", "x", "y"), [Line(Trace([0, 1], [1, 1 + 1e-12]), "a")])])
+    figure.canvas.draw()
+    axis = figure.axes[0].yaxis
+    assert axis.get_offset_text().get_text() == ""
+    assert len({label.get_text() for label in axis.get_ticklabels()}) > 2
+
+
 def test_error_bars_and_bands() -> None:
     trace = Trace([1, 2], [40.0, 60.0])
     (axes,) = figure_of(Line(trace, "s", marker="x", spread=(5.0, 0.0))).axes

@@ -4,10 +4,10 @@
     >>> notes
     ('9 by 9 squares of 12 pixels, start at row 1, column 3, end at row 7, column 9',)
 
-Any scale will do, and colours need not be exact. A margin, a frame of wall and lines of text around
-the maze are cropped; a path painted in another colour counts as free. Walls may be as thick as the
-paths, or lines between them, as long as they meet on one regular grid. They are dark, unless only
-the light ones go around the maze.
+Any scale will do, cells may be wider than high, and colours need not be exact. A margin, a frame of
+wall and lines of text around the maze are cropped; a path painted in another colour counts as free.
+Walls may be as thick as the paths, or lines between them, as long as they meet on one regular grid.
+They are dark, unless only the light ones go around the maze.
 
 1. Classify pixels by colour (`pixel_codes`): vivid green and red are the spots, other bright paint
    is free, and the rest is wall or free by Otsu's threshold, after the light of a photograph has
@@ -24,8 +24,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import warnings
 from collections.abc import Iterator
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -70,8 +72,9 @@ _LINES = 500
 """About how many rows and columns of pixels are measured to find the width of walls."""
 _THIN = 0.7
 """Walls thinner than this share of a path's width lie between cells."""
-_MIXED, _PLAIN = 0.1, 0.9
-"""Largest share of cells of two colours; smallest mean share of a cell's main colour."""
+_MIXED, _PLAIN, _CLEAN = 0.1, 0.9, 0.97
+"""Largest share of cells of two colours; smallest mean share of a cell's main colour; and when no
+cells wider than high are looked for."""
 _MOST_WRONG, _FEW_WRONG, _BETTER = 0.5, 0.05, 0.6
 """Pixels in cells of the other colour: most, few enough to stop, and in a finer grid."""
 _SHARP_COLOURS = 8
@@ -86,6 +89,8 @@ _GAP = 0.6
 """Smallest width of a gap, relative to walls, and of paths, relative to gaps."""
 _FRAME = 1.5
 """Greatest thickness of the wall around, relative to other walls."""
+_SQUARE = 0.03
+"""Relative difference of height and width up to which a cell is a square."""
 _SPOT = 0.12
 """Smallest share of a cell that is green or red in a spot."""
 
@@ -96,6 +101,8 @@ class _Grid(NamedTuple):
     rows: Values
     columns: Values
     words: str
+    is_square: bool = True
+    """Whether cells are squares; others may be wider than high"""
 
     @property
     def thin(self) -> list[NDArray[np.bool_]]:
@@ -148,7 +155,7 @@ def _between_gaps(dark: Pixels, light: Pixels, *, sharp: bool) -> tuple[Pixels, 
     most = 0
     for codes, note in readings:
         widths = [_wall_width(side) for side in _sides(codes)]
-        wall = _run_length(codes == WALL)
+        wall, *_ = _run_lengths(codes == WALL)
         lines = [side[width // 2] for side, width in zip(_sides(codes), widths, strict=True)]
         gaps = [_gaps(line == WALL, wall) for line in lines]
         count = sum(map(len, gaps))
@@ -156,8 +163,12 @@ def _between_gaps(dark: Pixels, light: Pixels, *, sharp: bool) -> tuple[Pixels, 
         inside = _inside(codes, widths)
         if count != 2 or not inside.size:
             continue
-        gap = min(stop - first for side in gaps for first, stop in side)
-        grid, cells, _ = _find_cells(inside, sharp=sharp, path=_GAP * gap)
+        # The gaps at the left and right are in rows, those at the top and bottom in columns.
+        least = [
+            _GAP * min((stop - first for first, stop in openings), default=0)
+            for openings in (gaps[2] + gaps[3], gaps[0] + gaps[1])
+        ]
+        grid, cells, _ = _find_cells(inside, sharp=sharp, paths=(least[0], least[1]))
         cells = np.pad(cells, 1)
         is_end = np.zeros(cells.shape, dtype=np.bool_)
         edges = [grid.columns + widths[2]] * 2 + [grid.rows + widths[0]] * 2
@@ -171,7 +182,7 @@ def _between_gaps(dark: Pixels, light: Pixels, *, sharp: bool) -> tuple[Pixels, 
     raise TaskError(
         "the picture has no green spot for the start and no red one for the end, and the wall "
         f"around the maze has {most or 'no'} gap{'s' * (most > 1)}; paint one square green and "
-        "one red, or leave two gaps"
+        "one red, or leave two gaps; a picture must not be rotated or cut off"
     )
 
 
@@ -215,7 +226,7 @@ def _gaps(is_wall: NDArray[np.bool_], wall: float) -> list[tuple[int, int]]:
 
 def _has_frame(codes: Pixels, *, thin: bool = False) -> bool:
     """Whether wall goes all around without a gap; ``thin``, and no thicker than other walls."""
-    wall = _run_length(codes == WALL)
+    wall, *_ = _run_lengths(codes == WALL)
     sides = [side[: max(1, round(wall))] for side in _sides(codes)]
     if any((lines != FREE).mean(axis=1).max() < _WHOLE for lines in sides):
         return False
@@ -224,7 +235,7 @@ def _has_frame(codes: Pixels, *, thin: bool = False) -> bool:
 
 def _open(content: bytes) -> Image:
     """The colours on white paper; the size is checked before anything is decompressed."""
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     try:
         with warnings.catch_warnings():
@@ -235,6 +246,8 @@ def _open(content: bytes) -> Image:
                 if width * height <= _MOST_PIXELS and max(width, height) <= _LONGEST_SIDE:
                     paper = Image.new("RGBA", image.size, "white")
                     return Image.alpha_composite(paper, image.convert("RGBA")).convert("RGB")
+    except UnidentifiedImageError as error:
+        raise DataError("this is no picture that can be read; save it as a PNG") from error
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise DataError(f"the picture is damaged ({error}); save a smaller PNG") from error
     raise TaskError(
@@ -347,19 +360,19 @@ def _closed(codes: Pixels) -> float:
 
 
 def _find_cells(
-    codes: Pixels, *, sharp: bool, path: float = 0
+    codes: Pixels, *, sharp: bool, paths: tuple[float, float] = (0, 0)
 ) -> tuple[_Grid, Pixels, dict[int, Values]]:
     """The coarsest grid whose cells are each of one colour; a photo of something else has none.
 
-    Its paths are at least ``path`` pixels wide. Also returns its (h, w) cells, WALL or FREE, and
-    the shares of them that are green and red.
+    Its paths are at least ``paths`` pixels high and wide. Also returns its (h, w) cells, WALL or
+    FREE, and the shares of them that are green and red.
     """
     walls = codes == WALL
     sums = _sums(walls)
-    best, least, too_fine = None, _MOST_WRONG, ""
+    best, least, too_fine, is_clean = None, _MOST_WRONG, "", False
     grids = sorted(_grids(walls, sharp=sharp), key=lambda grid: len(grid.rows) * len(grid.columns))
     for grid in grids:
-        if min(np.diff(grid.rows).max(), np.diff(grid.columns).max()) < path:
+        if np.diff(grid.rows).max() < paths[0] or np.diff(grid.columns).max() < paths[1]:
             continue
         if max(len(grid.rows), len(grid.columns)) > LARGEST_READ + 3:
             too_fine = f"its squares may be too small, at most {LARGEST_READ} per side are read; "
@@ -373,9 +386,12 @@ def _find_cells(
         wrong = (np.minimum(whole, 1 - whole) * area).sum() / max(1, sums[-1, -1])
         if (main < 0.7).mean() > _MIXED or main.mean() < _PLAIN or wrong >= least:
             continue
+        if is_clean and not grid.is_square:
+            continue
         spots = {code: _shares(_sums(codes == code), grid) for code in _SPOTS}
         if not any(_too_fine(share) for share in spots.values()):
             best, least = (grid, dark, spots), _BETTER * wrong
+            is_clean = bool(main.mean() > _CLEAN)
             if wrong < _FEW_WRONG:
                 break
     if best is None:
@@ -433,56 +449,80 @@ def _spot(code: int, share: Values) -> tuple[int, int]:
 
 
 def _grids(walls: NDArray[np.bool_], *, sharp: bool) -> Iterator[_Grid]:
-    """The grids on which the edges of walls may lie.
+    """The grids on which the edges of walls may lie: of squares, or of cells wider than high.
 
     Cells have one size, or paths and thin walls alternate. In a sharp picture, drawn pixel by
     pixel, a pixel may be a cell.
     """
-    path, wall = _run_length(~walls), _run_length(walls)
-    regular = _counts(walls)
-    rooms = [round((side + wall) / (path + wall)) for side in walls.shape]
-    near = [(max(1, rooms[0] + more), max(1, rooms[1] + more)) for more in (0, -1, 1, 2)]
-    for count in dict.fromkeys([*regular, *near]):
-        period = (walls.shape[1] + wall) / count[1]
-        if 0 < wall < _THIN * min(path, period - wall):
-            darkness = walls.mean(axis=1), walls.mean(axis=0)
-            rows, columns = map(_thin_walls, darkness, count, (wall, wall))
-            yield _Grid(rows, columns, f"{_pixels(period - wall)} between thin walls")
-        if count in regular:
-            sides = zip(walls.shape, count, strict=True)
-            rows, columns = (np.linspace(0, side, number + 1) for side, number in sides)
-            yield _Grid(rows, columns, _pixels(columns[1]))
+    peaks = sorted(product(_counts(walls), _counts(walls.T)), key=math.prod)[:_TRIES]
+    paths, thin = _run_lengths(~walls), _run_lengths(walls)
+    kinds = (
+        (True, paths[:1] * 2, thin[:1] * 2, _square_counts(walls)),
+        (False, paths[1:], thin[1:], peaks),
+    )
+    for is_square, path, wall, regular in kinds:
+        rooms = np.rint((np.array(walls.shape) + wall) / (np.array(path) + wall)).astype(int)
+        near = [tuple(np.maximum(1, rooms + more).tolist()) for more in (0, -1, 1, 2)]
+        for count in dict.fromkeys([*regular, *near]):
+            gaps = [(side + w) / n - w for side, w, n in zip(walls.shape, wall, count, strict=True)]
+            if all(0 < w < _THIN * min(p, gap) for w, p, gap in zip(wall, path, gaps, strict=True)):
+                darkness = walls.mean(axis=1), walls.mean(axis=0)
+                rows, columns = map(_thin_walls, darkness, count, wall)
+                yield _Grid(rows, columns, f"{_pixels(*gaps)} between thin walls", is_square)
+            if count in regular:
+                sides = zip(walls.shape, count, strict=True)
+                rows, columns = (np.linspace(0, side, number + 1) for side, number in sides)
+                yield _Grid(rows, columns, _pixels(rows[1], columns[1]), is_square)
     if sharp:
         rows, columns = (np.arange(side + 1.0) for side in walls.shape)
         yield _Grid(rows, columns, "1 pixel")
 
 
-def _counts(walls: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Numbers of rows and columns on whose lines most edges lie: peaks of the edges' spectrum."""
-    spectra, total = [], 1
-    for pixels in (walls, walls.T):
-        edges = np.zeros(len(pixels))
-        edges[1:] = (pixels[1:] != pixels[:-1]).sum(axis=1)
-        spectra.append(np.fft.rfft(edges).real)
-        total += int(edges.sum())
+def _spectrum(walls: NDArray[np.bool_]) -> tuple[Values, int]:
+    """How periodic the edges between rows are, by the number of rows; and how many there are."""
+    edges = np.zeros(len(walls))
+    edges[1:] = (walls[1:] != walls[:-1]).sum(axis=1)
+    return np.fft.rfft(edges).real, int(edges.sum())
+
+
+def _counts(walls: NDArray[np.bool_]) -> list[int]:
+    """Numbers of rows on whose lines most edges lie: peaks of the edges' spectrum."""
+    spectrum, total = _spectrum(walls)
+    return _peaks(spectrum[1:] / (1 + total))
+
+
+def _square_counts(walls: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """The same of rows and columns, for squares: peaks of both spectra together."""
+    (down, some), (across, more) = _spectrum(walls), _spectrum(walls.T)
     height, width = walls.shape
-    columns = np.arange(1, len(spectra[1]))
-    rows = np.rint(columns * height / width).astype(np.int64).clip(1, len(spectra[0]) - 1)
-    strength = np.pad((spectra[0][rows] + spectra[1][columns]) / total, 1)
-    inner = strength[1:-1]
-    is_peak = (inner >= strength[:-2]) & (inner >= strength[2:]) & (inner > _PEAK)
-    return list(zip(rows[is_peak].tolist(), columns[is_peak].tolist(), strict=True))[:_TRIES]
+    columns = np.arange(1, len(across))
+    rows = np.rint(columns * height / width).astype(np.int64).clip(1, len(down) - 1)
+    strength = (down[rows] + across[columns]) / (1 + some + more)
+    return [(int(rows[count - 1]), count) for count in _peaks(strength)][:_TRIES]
 
 
-def _run_length(mask: NDArray[np.bool_]) -> float:
-    """The width of walls or paths: the shortest of the lengths of runs that most pixels lie in."""
+def _peaks(strength: Values) -> list[int]:
+    """The numbers, from 1, at which a strength is higher than around and high enough."""
+    padded = np.pad(strength, 1)
+    is_peak = (strength >= padded[:-2]) & (strength >= padded[2:]) & (strength > _PEAK)
+    peaks: list[int] = (np.flatnonzero(is_peak) + 1).tolist()
+    return peaks
+
+
+def _run_lengths(mask: NDArray[np.bool_]) -> tuple[float, float, float]:
+    """The width of walls or paths: in both directions together, vertically and horizontally."""
     lengths = []
-    for pixels in (mask, mask.T):
+    for pixels in (mask.T, mask):
         some = pixels[:: max(1, len(pixels) // _LINES)]
         flat = np.pad(some, ((0, 0), (1, 1))).ravel()
         edges = np.flatnonzero(flat[1:] != flat[:-1])
         lengths.append(edges[1::2] - edges[::2])
-    counts = np.bincount(np.concatenate(lengths), minlength=3)
+    return _usual(np.concatenate(lengths)), _usual(lengths[0]), _usual(lengths[1])
+
+
+def _usual(lengths: NDArray[np.int64]) -> float:
+    """The shortest of the lengths of runs that most pixels lie in."""
+    counts = np.bincount(lengths, minlength=3)
     pixels_in = np.convolve(counts * np.arange(len(counts)), [1, 1, 1], "same")
     mode = int((pixels_in > pixels_in.max() / 2).argmax())
     near = np.arange(max(1, mode - 1), min(mode + 2, len(counts)))
@@ -514,5 +554,8 @@ def _thin_walls(darkness: Values, count: int, wall: float) -> Values:
     return np.array([0.0, *lines[(lines > rim) & (lines < side - rim)].tolist(), side])
 
 
-def _pixels(size: float) -> str:
-    return f"{size:.3g} pixel{'' if abs(size - 1) < 1e-9 else 's'}"
+def _pixels(height: float, width: float) -> str:
+    """``12 pixels``, or ``8.4 by 12 pixels`` where cells are wider than high."""
+    if abs(height - width) > _SQUARE * width:
+        return f"{height:.3g} by {width:.3g} pixels"
+    return f"{width:.3g} pixel{'' if abs(width - 1) < 1e-9 else 's'}"

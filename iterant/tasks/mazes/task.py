@@ -43,6 +43,7 @@ from iterant.tasks.mazes.grid import (
     from_image,
     neighbours,
     path_lengths,
+    size_words,
     to_image,
     to_pixels,
     to_text,
@@ -72,6 +73,7 @@ _SHORTENED = 2
 # Blue, orange and purple of Okabe and Ito's palette for colour-blind readers, by mark.
 _PAINT = np.array([[0, 0, 0], [0, 114, 178], [230, 159, 0], [204, 121, 167]], dtype=np.uint8)
 _ENDS = (LegendEntry("S", "#00ff00", "start"), LegendEntry("E", "#ff0000", "end"))
+_PLAIN = (LegendEntry("#", "", "wall"), LegendEntry(".", "", "free"))
 _MEANING = {
     RIGHT: LegendEntry("*", "#0072b2", "path"),
     WRONG: LegendEntry("x", "#e69f00", "wrong"),
@@ -96,7 +98,7 @@ class Mazes(SizedTask):
         train_count=50_000,
         watch_sizes=(13, 33),
         tests=((13, 10_000), (33, 10_000), (59, 1_000), (201, 100)),
-        size_means="an odd number of at least 3: lattice squares per side",
+        size_means="an odd number of at least 3: squares per side",
         square=2,
     )
     sizes = range(3, 4002, 2)
@@ -264,7 +266,7 @@ class Mazes(SizedTask):
         predicted = answer == 1
         right = predicted & (target != 0)  # unknown targets are -1
         marks = np.select([right, predicted, target == 1], [RIGHT, WRONG, MISSED], UNMARKED)
-        caption = f"{maze.shape[0]} by {maze.shape[1]} squares"
+        caption = size_words(maze)
         if known:
             caption += f", path of {counted(int(target.sum()) // 4, 'square')}"
         if prediction is not None:
@@ -275,10 +277,12 @@ class Mazes(SizedTask):
         ends = (image.sum(axis=0) == 1) & (marks == RIGHT)
         painted = (marks != UNMARKED) & ~ends
         cells[painted] = _PAINT[marks[painted]]
-        legend = [*_ENDS, *(_MEANING[mark] for mark in np.unique(marks).tolist() if mark)]
+        text = to_text(maze, marks)
+        legend = [*(entry for entry in _PLAIN if entry.sign in text), *_ENDS]
+        legend += [_MEANING[mark] for mark in np.unique(marks).tolist() if mark]
         return Description(
             title="mazes",
-            text=to_text(maze, marks),
+            text=text,
             cells=cells,
             legend=tuple(legend),
             caption=caption,

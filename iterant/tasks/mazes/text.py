@@ -3,7 +3,7 @@
     >>> from_text("S.#\\n#.#\\n#.E")      # codes: WALL, FREE, START, END
     array([[2, 1, 0], [0, 1, 0], [0, 1, 3]], dtype=uint8)
 
-* ``#`` and spaces or dots, one character per cell;
+* ``#`` and spaces or dots, one character per cell, or two;
 * walls that are lines, ``+ - |`` or box-drawing characters, on a regular grid of corners;
 * block characters, also half blocks and quadrants, and cells drawn two characters wide;
 * 0 and 1, alone or with spaces, commas and brackets between them.
@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from functools import partial
 from itertools import groupby
 
 import numpy as np
@@ -36,9 +37,10 @@ from iterant.tasks.mazes.grid import (
 )
 
 # A path is drawn with stars, so a star is free.
-_CODES = {" ": FREE, ".": FREE, "*": FREE, "S": START, "G": END, "E": END}
+_LETTERS = {"S": START, "s": START, "G": END, "g": END, "E": END, "e": END}
+_CODES = {" ": FREE, ".": FREE, "*": FREE, **_LETTERS}
 _SQUARES = {**_CODES, "#": WALL}
-_BITS = {"0": FREE, "1": WALL, "S": START, "G": END, "E": END}
+_BITS = {"0": FREE, "1": WALL, **_LETTERS}
 _BETWEEN_BITS = re.compile(r"[\s,;\[\]]+")
 _LINES = {**_CODES, "-": WALL, "|": WALL, "+": WALL}
 # Box-drawing characters: horizontal and vertical lines; all others but the diagonals are corners.
@@ -50,7 +52,8 @@ _QUARTERS = {
     "▐": "0101", "▖": "0010", "▗": "0001", "▘": "1000", "▙": "1011", "▚": "1001", "▛": "1110",
     "▜": "1101", "▝": "0100", "▞": "0110", "▟": "0111",
 }  # fmt: skip
-_EXAMPLE = r"try 'S.#\n#.E'"
+_EXAMPLE = r"try printf 'S.#\n#.E\n' | iterant solve mazes -"
+_ONE_LETTER = re.compile("([SGE])[ .]|[ .]([SGE])", re.IGNORECASE)
 _DOTS = "; write free squares as dots to see them"
 
 
@@ -58,7 +61,7 @@ def split_text(material: Material) -> Iterator[Material]:
     """One part per maze; empty lines separate them."""
     line = 1
     for block in material.text.split("\n\n"):
-        if maze := block.lstrip("\n"):
+        if (maze := block.lstrip("\n")).strip():
             yield material.part(maze, f"line {line + len(block) - len(maze)}")
         line += block.count("\n") + 2
 
@@ -70,7 +73,9 @@ def from_text(text: str) -> Cells:
 
 def read_text(text: str) -> tuple[Cells, tuple[str, ...]]:
     """(h, w) codes as `from_text`, and notes on what was recognised."""
-    lines = text.replace("\r\n", "\n").strip("\n").upper().translate(_BOX).split("\n")
+    lines = text.replace("\r\n", "\n").strip("\n").translate(_BOX).split("\n")
+    while lines[-1].isspace() and len(lines[-1]) != len(lines[0]):  # not a row of free cells
+        lines.pop()
     signs = set().union(*lines)
     if signs & set("01"):
         readings = _bits(lines)
@@ -79,7 +84,7 @@ def read_text(text: str) -> tuple[Cells, tuple[str, ...]]:
     elif signs & set(_QUARTERS):
         readings = [(_block_drawing(lines), "")]
     else:
-        readings = [(_codes(lines, _SQUARES), "")]
+        readings = [(_codes(_narrow(lines), _SQUARES), "")]
     counts = [int((readings[0][0] == code).sum()) for code in (START, END)]
     if counts != [0, 0]:
         for count, name in zip(counts, ("start (S)", "end (E or G)"), strict=True):
@@ -111,13 +116,28 @@ def _codes(lines: list[str], codes: dict[str, int], hint: str = _DOTS) -> Cells:
                 f"line {row} has {len(line)}{hint}"
             )
         if strange := set(line) - set(codes):
+            sign = min(strange)
+            got, remedy = ("a tab", "write spaces") if sign == "\t" else (f"'{sign}'", _EXAMPLE)
             raise TaskError(
                 "a maze is drawn with # . S and E (or G), with lines (+ - |) or block characters, "
-                f"or written in 0 and 1, got {min(strange)!r} in line {row}; {_EXAMPLE}"
+                f"or written in 0 and 1, got {got} in line {row}; {remedy}"
             )
     table = np.zeros(ord(max(codes)) + 1, dtype=np.uint8)
     table[[ord(sign) for sign in codes]] = list(codes.values())
     return table[_signs(lines)]
+
+
+def _narrow(lines: list[str]) -> list[str]:
+    """One character per cell where all cells are drawn two characters wide, ``##`` and ``SS``.
+
+    Between walls on both sides a letter may stand beside a free character.
+    """
+    wide = lines
+    if all(line[:2] == line[-2:] == "##" for line in lines):
+        double = partial(_ONE_LETTER.sub, r"\1\2\1\2")
+        wide = [re.sub("..", lambda pair: double(pair[0]), line) for line in lines]
+    is_wide = all(line[::2] == line[1::2] and len(line) == len(wide[0]) for line in wide)
+    return [line[::2] for line in wide] if is_wide else lines
 
 
 def _signs(lines: list[str]) -> NDArray[np.uint32]:

@@ -87,7 +87,9 @@ def test_a_prediction_is_laid_over_the_maze() -> None:
     problem = TASK.describe(Batch(batch.inputs, torch.full_like(batch.targets, -1)))
     assert np.array_equal(problem.cells, (batch.inputs[0].permute(1, 2, 0) * 255).numpy())
     assert problem.text.splitlines() == ["#####", "#S..#", "###.#", "#E..#", "#####"]
+    assert [entry.sign for entry in problem.legend] == ["#", ".", "S", "E"]
     right = TASK.describe(batch, prediction=batch.targets)
+    assert [entry.sign for entry in right.legend] == ["#", "S", "E", "*"]
     assert right.text.splitlines() == ["#####", "#S**#", "###*#", "#E**#", "#####"]
     assert "path of 7 squares, 0 squares wrong" in right.caption
     answer = batch.targets.clone()
