@@ -138,6 +138,9 @@ class PaperNet(nn.Module):
             layers += [_conv(dims, before, after), nn.ReLU()]
         self.head = nn.Sequential(*layers[:-1])
 
+    def extra_repr(self) -> str:
+        return f"{self.config.kind}, {parameter_count(self):,} parameters"
+
     def read(self, inputs: Tensor) -> Tensor | None:
         """The recall term (B, W, *S), the same at every iteration; None without recall."""
         return None if self.recall is None else self.recall.problem_term(inputs)

@@ -33,7 +33,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from iterant.errors import NetError
-from iterant.nets.protocol import check_sizes, readout
+from iterant.nets.protocol import check_sizes, parameter_count, readout
 
 GAIN = 1.8
 """Initial weights of message passing are larger than usual: messages must survive many cells."""
@@ -114,6 +114,9 @@ class LocalRule(nn.Module):
         self.head = conv(config.width, config.classes, 1)
         if config.messages:
             share_message_weights(self)
+
+    def extra_repr(self) -> str:
+        return f"{self.config.kind}, {parameter_count(self):,} parameters"
 
     def read(self, inputs: Tensor) -> Tensor:
         """(B, H + 1, *Q): the recall term, and 1 where a cell is open."""

@@ -54,7 +54,7 @@ from torch.nn import functional
 
 from iterant.errors import NetError
 from iterant.nets.local_rule import CONV, bias_of, in_cells, in_pixels, neighbours_of_cells
-from iterant.nets.protocol import check_sizes, readout
+from iterant.nets.protocol import check_sizes, parameter_count, readout
 
 UNIT = 2.0**-10
 """The distance 1, in features; a power of two, so that scaling is exact."""
@@ -121,6 +121,9 @@ class MaxPlus(nn.Module):
         with torch.no_grad():  # class 1 where the mean of the marks exceeds 1/2
             self.head.weight.fill_(-2.0)[1] = 2.0
             bias_of(self.head).fill_(1.0)[1] = -1.0
+
+    def extra_repr(self) -> str:
+        return f"{self.config.kind}, {parameter_count(self):,} parameters"
 
     @property
     def growth(self) -> Tensor:
