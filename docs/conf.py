@@ -101,6 +101,13 @@ def _without_bare_fields(app: Any, domain: str, kind: str, content: nodes.Elemen
                 content.remove(fields)
 
 
+def _with_colons(app: object, doctree: nodes.document) -> None:
+    """Write a colon after a parameter, where Sphinx has two hyphens for smart quotes to join."""
+    for text in list(doctree.findall(nodes.Text)):
+        if text == " -- ":
+            text.parent.replace(text, nodes.Text(": "))
+
+
 def _add_commands(app: object, page: str, source: list[str]) -> None:
     """Append the reference of all commands to the page of commands."""
     if page != "commands":
@@ -120,6 +127,7 @@ def setup(app: Any) -> None:
     """Hook into autodoc, and into the reading of pages."""
     app.connect("autodoc-process-docstring", _readable)
     app.connect("object-description-transform", _without_bare_fields, priority=900)
+    app.connect("doctree-read", _with_colons)
     app.connect("source-read", _link_results)
     app.connect("source-read", _add_commands)
     # The program may have changed although the page has not.

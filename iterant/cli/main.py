@@ -64,6 +64,17 @@ def refuse_fractions(_: App, __: tuple[str, ...], arguments: ArgumentCollection)
                     raise UsageError(f"{name} takes a whole number, got {token.value}; round it")
 
 
+def format_help(console: Any, options: Any, panel: Any) -> None:
+    """Print a panel of ``--help``; the lines of a docstring are joined."""
+    from cyclopts.help import DefaultFormatter
+
+    for entry in panel.entries:
+        text = getattr(entry.description, "primary_renderable", None)
+        if text is not None:
+            text.plain = " ".join(text.plain.split())
+    DefaultFormatter()(console, options, panel)
+
+
 app = App(
     name="iterant",
     help="Small recurrent networks learn an algorithm on easy problems and solve much harder "
@@ -74,6 +85,7 @@ app = App(
   iterant train prefix-sums          train a network in a minute or so
   iterant COMMAND --help             examples, and every option""",
     help_format="plaintext",
+    help_formatter=format_help,
     config=refuse_fractions,
     # `exit_code` prints cyclopts' errors like all others.
     print_error=False,

@@ -58,7 +58,10 @@ def start(
     """Start, resume or extend a sweep; failed runs are repeated.
 
     Args:
-        file: a TOML file; docs/scale.md shows all its settings
+        file: a TOML file: task, recipe and seeds (each one or a list), [fields] fixed in every
+            run, [grid] of fields with lists of values, [[list]] of alternatives, [[tests]] of
+            every finished run. For example: task = "prefix-sums", recipe = "quick",
+            seeds = "0-4", then [grid] with width = [32, 64]
         out: the sweep's folder [default: runs/NAME]
         seeds: instead of the file's: 0-7 or 0,2,5
         on: local or slurm

@@ -55,6 +55,10 @@ class Net(Protocol):
 class NetModule(nn.Module):
     """Base class of the networks of iterant, which are not called but iterated."""
 
+    def extra_repr(self) -> str:
+        count = sum(weight.numel() for weight in self.parameters())
+        return f"{getattr(self.config, 'kind', type(self).__name__)}, {count:,} parameters"
+
     def forward(self, *_: object) -> Tensor:
         raise NetError(
             "a network is not called: iterant.solve(net, inputs) gives its answers, "

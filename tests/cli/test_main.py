@@ -52,6 +52,12 @@ def test_help_begins_with_valid_examples(name: str, command: Any) -> None:
         app.parse_args(words, print_error=False, exit_on_error=False)
 
 
+@pytest.mark.usefixtures("wide_screen")
+def test_help_joins_the_lines_of_a_docstring(command: Any) -> None:
+    assert "also where they are in the paper" in command("reproduce", "--help")[1]
+    assert "[[tests]] of every finished run" in command("sweep", "--help")[1]
+
+
 def test_help_lists_all_commands(command: Any) -> None:
     code, output, _ = command("--help")
     assert code == 0

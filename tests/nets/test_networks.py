@@ -26,6 +26,7 @@ from iterant.nets import (
     depth_of,
     paper_net,
 )
+from iterant.zoo import load
 
 
 def plain_forward(net: DeepThinking, x: Tensor, steps: int) -> Tensor:
@@ -163,3 +164,11 @@ def test_classes_against_argmax(classes: int, values: list[float]) -> None:
     assert Argmax().counted(inputs) is None
     assert torch.equal(ArgmaxOpen().counted(inputs), is_open)
     assert torch.equal(ArgmaxOpen().predict(logits, inputs), wanted * is_open)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("mazes", "max-plus, 124"), ("prefix-sums", "4,402"), ("chess", "3,080,592")]
+)
+def test_a_printed_network_names_its_kind_and_size(name: str, text: str) -> None:
+    printed = repr(load(name))
+    assert f"{text} parameters" in printed

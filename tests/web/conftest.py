@@ -83,6 +83,24 @@ def address(page_folder: Path, served: Callable[[Path], str]) -> str:
 
 
 @pytest.fixture(scope="session")
+def shipped_address(
+    page_folder: Path, tmp_path_factory: pytest.TempPathFactory, served: Callable[[Path], str]
+) -> str:
+    """The address of a page with the shipped networks alone, under their own names."""
+    folder = Path(shutil.copytree(page_folder, tmp_path_factory.mktemp("shipped") / "page"))
+    nets = folder / "networks"
+    listed = json.loads((nets / "index.json").read_text())
+    shipped = [each for each in listed if each["name"].endswith("-2")]
+    for each in shipped:
+        name = each["name"].removesuffix("-2")
+        shutil.rmtree(nets / name)
+        (nets / each["name"]).rename(nets / name)
+        each["name"] = name
+    (nets / "index.json").write_text(json.dumps(shipped))
+    return served(folder)
+
+
+@pytest.fixture(scope="session")
 def listed(page_folder: Path) -> list[dict[str, Any]]:
     """The networks of the page, as its index lists them."""
     index: list[dict[str, Any]] = json.loads((page_folder / "networks/index.json").read_text())

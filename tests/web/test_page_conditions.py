@@ -63,7 +63,7 @@ def test_a_static_build_in_a_folder_of_another_server(
                     "options => options.map((option) => option.value)"
                 )
             assert sorted(names) == sorted(iterant.zoo.shipped())
-            assert "numbers, trained on" in visit.page.inner_text("#what")
+            assert "network with 3,080,592 parameters, trained on" in visit.page.inner_text("#what")
             outside = [url for url in visit.requests if not url.startswith((address, "blob:"))]
             assert outside == []
             assert visit.troubles == []
@@ -159,7 +159,9 @@ def test_webgpu_in_software(
     assert "Its answer is right" in visit.words
 
 
-def test_layout_on_a_laptop_and_a_phone(open_page: Callable[..., Visit], tmp_path: Path) -> None:
+def test_layout_on_a_laptop_and_a_phone(
+    open_page: Callable[..., Visit], shipped_address: str, tmp_path: Path
+) -> None:
     """Nothing is wider than the screen; ITERANT_PICTURES=1 writes screenshots to docs/pictures."""
     keep = PICTURES if os.environ.get("ITERANT_PICTURES") else tmp_path
     for name, options in (
@@ -169,10 +171,10 @@ def test_layout_on_a_laptop_and_a_phone(open_page: Callable[..., Visit], tmp_pat
             {"viewport": PHONE, "is_mobile": True, "has_touch": True, "color_scheme": "dark"},
         ),
     ):
-        visit = open_page(**options).ready()
+        visit = open_page(at=shipped_address, **options).ready()
         for task in ("mazes", "prefix-sums", "chess"):
             visit.show(task)
-            visit.choose(task, f"{task}-2")  # the shipped network
+            assert visit.page.input_value("#networks") == task
             if task == "mazes":
                 visit.page.check("[data-is=loops]")
             visit.set_range("[data-bench=speed]", 79)  # every iteration is decoded and drawn

@@ -70,7 +70,7 @@ def test_a_second_network_that_cannot_be_loaded_keeps_the_first(
         ".observe(words, {childList: true, characterData: true, subtree: true}); }"
     )
     visit.page.select_option("#networks", "mazes-2")
-    visit.wait("messages.some((text) => text.includes('mazes thinks on'))")
+    visit.wait("messages.some((text) => text.includes('mazes continues'))")
     assert visit.page.input_value("#networks") == "mazes"
     assert visit.panel("mazes", "panel.network") == "mazes"
 

@@ -31,7 +31,7 @@ def solved_as_by_package(visit: Visit, net: Net) -> None:
 
 
 def centre(visit: Visit, square: int) -> tuple[float, float]:
-    """The position of a cell on the screen."""
+    """The position of a square on the screen."""
     box = visit.page.locator("#panel-mazes canvas").evaluate(
         "canvas => { const box = canvas.getBoundingClientRect(), rim = canvas.clientLeft;"
         " return [box.x + rim, box.y + rim, canvas.clientWidth]; }"
@@ -238,8 +238,11 @@ def test_the_size_of_the_training_mazes_is_drawn(visit: Visit) -> None:
     visit.show(MAZES)
     visit.choose(MAZES, "mazes-2")
     about = visit.page.inner_text("#what")
-    assert about.startswith("124 numbers, trained on grids of 12 × 12 (the dashed square)")
-    assert "This structure is built in" in visit.page.inner_text("header")
+    assert about == (
+        "A small recurrent network with 124 parameters, trained on grids of 12 × 12 "
+        "(the dashed square), solves mazes of any size by iterating longer."
+    )
+    assert "Counting and following are built in" in visit.page.inner_text("header")
     visit.settle(MAZES)
     side, pixels = visit.page.evaluate(YELLOW)
     assert len(pixels) > 50
@@ -247,8 +250,8 @@ def test_the_size_of_the_training_mazes_is_drawn(visit: Visit) -> None:
         assert max(x, y) == pytest.approx(12 / 21 * side, abs=6)
     visit.choose(MAZES, "mazes-messages")
     about = visit.page.inner_text("#what")
-    assert about.startswith("622 numbers, trained on mazes of 9 × 9 (the dashed square)")
-    assert "This structure is built in" not in visit.page.inner_text("header")
+    assert "622 parameters, trained on mazes of 9 × 9 (the dashed square), solves larger" in about
+    assert "Counting and following are built in" not in visit.page.inner_text("header")
 
 
 YELLOW = """() => {
@@ -286,6 +289,11 @@ def test_the_keyboard(visit: Visit) -> None:
     step = visit.panel(MAZES, "thinker.step")
     visit.page.keyboard.press("p")  # thinking again: pause, then one step at a time
     visit.wait("iterant.panels.mazes.thinker.phase !== 'thinking'")
+    visit.page.keyboard.press("e")
+    assert visit.words.startswith("There is a wall; the end needs a free square.")
+    visit.page.keyboard.press(keys[way[1] - way[2]])
+    visit.page.keyboard.press("e")
+    assert visit.words == "The start and the end need two different squares."
     visit.page.keyboard.press(".")
     visit.wait(f"iterant.panels.mazes.thinker.step > {step}")
     visit.page.keyboard.press("n")

@@ -28,7 +28,10 @@ export class Bench {
     find("restart").addEventListener("click", () => this.restart());
     find("noise").addEventListener("click", () => this.thinker?.noise());
     find("wipe").addEventListener("click", () => this.thinker?.wipe());
-    this.speed.addEventListener("input", () => this.#setSpeed());
+    this.speed.addEventListener("input", () => {
+      if (this.panel) this.panel.speed = this.speed.value; // each panel keeps its own
+      this.#setSpeed();
+    });
     document.addEventListener("keydown", (event) => this.#key(event));
     window.addEventListener("resize", () => this.draw());
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
@@ -54,8 +57,7 @@ export class Bench {
     this.#listening = new AbortController();
     this.panel = panel;
     this.thinker = panel.thinker;
-    this.speed.value = panel.speed;
-    this.#setSpeed();
+    this.#followSpeed();
     for (const event of EVENTS) {
       this.thinker.addEventListener(event, () => this.#on(event), { signal: this.#listening.signal });
     }
@@ -71,14 +73,17 @@ export class Bench {
     return value >= 100 ? SOONER : Math.round(10 ** (value * 0.03));
   }
 
+  #followSpeed() {
+    this.speed.value = this.panel.speed;
+    this.#setSpeed();
+  }
+
   #setSpeed() {
     const speed = this.iterationsASecond;
     const words = speed === SOONER ? "as fast as it can" : `${count(speed, "iteration")} a second`;
     this.speedSaid.textContent = words;
     this.speed.setAttribute("aria-valuetext", words);
-    if (!this.panel) return;
-    this.thinker.speed = speed;
-    this.panel.speed = this.speed.value; // each panel keeps its own
+    if (this.thinker) this.thinker.speed = speed;
   }
 
   toggle() {
@@ -102,12 +107,15 @@ export class Bench {
     if (event === "settled") {
       this.words.say(this.#settled());
     } else if (event === "disturbed") {
-      this.words.say(`${capital(thinker.disturbed)} at iteration ${thinker.step}; it thinks on${thinker.waits}.`);
+      this.words.say(`${capital(thinker.disturbed)} at iteration ${thinker.step}; it continues${thinker.waits}.`);
     } else if (event === "failed") {
       this.words.say(`It stopped, because computing failed: ${thinker.error.message}. Start again, or load the page anew.`);
     }
     if (event === "begun" || event === "disturbed") this.panel.told = 0;
-    if (event === "begun") this.panel.toldPace = false;
+    if (event === "begun") {
+      this.panel.toldPace = false;
+      this.#followSpeed(); // the default may depend on the problem
+    }
     if (event === "thought") this.#meanwhile();
     this.draw();
   }
@@ -127,20 +135,17 @@ export class Bench {
     const { right } = panel.verdict();
     const since = count(thinker.since, "iteration");
     const when = thinker.disturbed ? `${since} after ${thinker.disturbed}` : `after ${since}`;
-    const still = thinker.disturbed ? "It has not recovered" : "It has not found the answer";
-    const words = {
-      true: `Its answer is right ${when}; it is not settled yet.`,
-      false: `${still} ${when}; it thinks on.`,
-      null: `It has not settled ${when}; it thinks on.`,
-    }[right];
-    this.words.say(words);
+    const each = thinker.speed === SOONER ? `, ${Math.max(1, Math.round(thinker.pace))} ms each` : "";
+    const not = right === false ? "recovered" : "settled";
+    const unsolved = thinker.disturbed ? `It has not ${not} ${when}; still working.` : `${since} so far${each}; still working.`;
+    this.words.say(right ? `Its answer is right ${when}; it is not settled yet.` : unsolved);
   }
 
   // The current message, when a panel is shown again.
   #standing() {
     const { phase, step } = this.thinker;
     if (phase === "settled") return this.#settled();
-    return phase === "thinking" ? `Thinking on from iteration ${step}.` : `Paused at iteration ${step}.`;
+    return phase === "thinking" ? `Continuing from iteration ${step}.` : `Paused at iteration ${step}.`;
   }
 
   #settled() {

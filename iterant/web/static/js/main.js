@@ -173,7 +173,7 @@ async function exchange(name, listed, runtimes, bench) {
     network = await load(about, runtimes);
   } catch (error) {
     choice.value = panel.network;
-    words.say(`${error.message} ${panel.network} thinks on.`);
+    words.say(`${error.message} ${panel.network} continues.`);
     return;
   }
   panel.training = about.training;
@@ -181,7 +181,7 @@ async function exchange(name, listed, runtimes, bench) {
   follow(panel, about);
   if (bench.panel !== panel) return; // another came to the front meanwhile
   tellNetwork(panel);
-  words.say(`${name} thinks about the same problem, from the start${panel.thinker.waits}.`);
+  words.say(`${name} begins the same problem from the start${panel.thinker.waits}.`);
 }
 
 // Remember what a panel thinks with, and say so when that has to change.
@@ -191,7 +191,7 @@ function follow(panel, about) {
   network.addEventListener("moved", () => panel.thinker.network === network && tellNetwork(panel));
   network.addEventListener("fellback", () => {
     tellNetwork(panel);
-    words.say("WebGPU stopped computing; WebAssembly took over, and it thinks on.");
+    words.say("WebGPU stopped computing; WebAssembly continues from the same state.");
   });
 }
 
@@ -199,11 +199,13 @@ function tellNetwork({ network, task, thinker, training, trainedOn }) {
   choice.value = network;
   const { problems, shown } = (training && PANELS[task].trainedOn(training, trainedOn)) ?? {};
   const main = document.createElement("strong");
-  main.textContent = count(thinker.network.about.parameters, "number") + (problems ? `, trained on ${problems}` : "");
-  const rest = `${problems ? shown : ""}. ${PANELS[task].harder}`;
-  document.getElementById("what").replaceChildren(main, rest);
+  const { parameters, kind } = thinker.network.about;
+  main.textContent = `recurrent network with ${count(parameters, "parameter")}`;
+  const trained = problems ? `, trained on ${problems}${shown},` : "";
+  const first = thinker.network.heavy ? "A " : "A small ";
+  document.getElementById("what").replaceChildren(first, main, `${trained} solves ${PANELS[task].harder(kind)} by iterating longer.`);
   const lists = [...document.querySelectorAll(".how")]; // the first is for all kinds without their own
-  const own = lists.find((list) => list.dataset.kind === thinker.network.about.kind) ?? lists[0];
+  const own = lists.find((list) => list.dataset.kind === kind) ?? lists[0];
   for (const list of lists) list.hidden = list !== own;
   const told = document.getElementById("computed");
   told.textContent = computed(thinker.network, trainedOn);

@@ -30,6 +30,9 @@ export class ChessPanel {
     this.choice.append(
       ...POSITIONS.map(({ rating }, at) => new Option(`Puzzle ${at + 1}, rated ${rating}`, at)),
     );
+    this.own = new Option(""); // a position that is none of the puzzles
+    this.own.hidden = true;
+    this.choice.append(this.own);
     this.choice.value = FIRST;
     this.choice.addEventListener("change", () => this.generate(Number(this.choice.value)));
     this.truth.addEventListener("change", () => this.#tellTruth());
@@ -67,7 +70,7 @@ export class ChessPanel {
     return { problems: /^.*?(\)|(?=, )|$)/.exec(card ?? "")[0], shown: "" }; // the first clause
   }
 
-  static harder = "It fails more often on harder ones.";
+  static harder = () => "many harder puzzles";
 
   // The problem as a part of the page's address, and back.
   get problem() {
@@ -77,9 +80,7 @@ export class ChessPanel {
   open(problem) {
     const fen = problem.replaceAll("_", " ");
     const at = POSITIONS.findIndex((each) => each.fen === fen);
-    this.choice.selectedIndex = at; // -1: none of them
-    if (at >= 0) return this.generate(at);
-    return this.begin(Position.read(fen), { fen });
+    return at < 0 ? this.#begin(fen) : this.generate(at);
   }
 
   // The mover sits at the bottom: for Black the board is turned, files and ranks.
@@ -102,26 +103,37 @@ export class ChessPanel {
       this.words.say(`With ${piece} on ${squareName(to)} instead: ${error.message}`);
       return null;
     }
-    this.choice.selectedIndex = -1;
+    const [before] = this.choice.selectedOptions[0].text.split(",");
+    this.#chooseOwn(`${before}, a piece moved, ${position.mover} to move`);
     this.#show(position, position.fen, null);
     return this.thinker.change(position.planes(), `${piece} was moved to ${squareName(to)}`);
   }
 
-  generate(at = Number(this.choice.value)) {
+  generate(at = Number(this.choice.value) || 0) {
+    this.choice.value = at;
     return this.begin(Position.read(POSITIONS[at].fen), POSITIONS[at]);
   }
 
   // A position of the reader's own, or null where it is none.
   set(fen) {
     try {
-      const position = Position.read(fen);
-      this.choice.selectedIndex = -1;
-      return this.begin(position, { fen: fen.trim() });
+      return this.#begin(fen.trim());
     } catch (error) {
       this.fen.setAttribute("aria-invalid", "true");
       this.words.say(error.message);
       return null;
     }
+  }
+
+  #begin(fen) {
+    const position = Position.read(fen);
+    this.#chooseOwn(`Your own position, ${position.mover} to move`);
+    return this.begin(position, { fen });
+  }
+
+  #chooseOwn(text) {
+    this.own.text = text;
+    this.own.selected = true;
   }
 
   begin(position, { fen, move = null }) {
@@ -213,7 +225,7 @@ export class ChessPanel {
   // The two squares as a move, in words.
   #sentence() {
     const { words, legal } = this.position.move(this.best);
-    if (words) return `${capital(words)}${legal ? "" : ", which the rules do not allow"}.`;
+    if (words) return `${capital(words)}${legal ? ", a legal move" : ", which the rules do not allow"}.`;
     const names = this.best.map((at) => this.position.name(at)).join(" and ");
     return `Its two squares are ${names}, which is no move.`;
   }

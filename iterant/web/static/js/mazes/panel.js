@@ -7,8 +7,10 @@ import { verdict } from "./judge.js";
 import { Maze, START, WALL } from "./maze.js";
 import { showPublished } from "./published.js";
 
+const LARGE = 41; // squares per side above which the default is to iterate as fast as possible
+
 export class MazePanel {
-  speed = 59; // of the slider, to begin with
+  #speed = null; // of the slider, once it was moved
 
   constructor(element, thinker, words) {
     Object.assign(this, { element, thinker, words });
@@ -47,7 +49,15 @@ export class MazePanel {
     return { problems: `${kind} of ${size} × ${size}`, shown: " (the dashed square)" };
   }
 
-  static harder = "Larger mazes take more iterations.";
+  static harder = (kind) => (kind === "max-plus" ? "mazes of any size" : "larger mazes");
+
+  get speed() {
+    return this.#speed ?? (this.maze?.width > LARGE ? 100 : 59);
+  }
+
+  set speed(value) {
+    this.#speed = value;
+  }
 
   #tellSize() {
     this.sizeSaid.textContent = `${this.size.value} × ${this.size.value}`;
@@ -98,9 +108,14 @@ export class MazePanel {
   }
 
   drag(code, square) {
-    if (!this.maze.move(code, square)) return null;
-    const words = code === START ? "the start was moved" : "the end was moved";
-    return this.thinker.change(this.maze.image(), words);
+    const end = code === START ? "the start" : "the end";
+    if (!this.maze.move(code, square)) {
+      const there = this.maze.squares[square];
+      if (there === WALL) this.words.say(`There is a wall; ${end} needs a free square. Remove the wall first, or choose another square.`);
+      else if (there !== code) this.words.say("The start and the end need two different squares.");
+      return null;
+    }
+    return this.thinker.change(this.maze.image(), `${end} was moved`);
   }
 
   // Whether each square is marked; a square counts when all its pixels do.

@@ -31,7 +31,7 @@ export class SumsPanel {
     return { problems: `strings of ${size} bits`, shown: "" };
   }
 
-  static harder = "Longer strings take more iterations.";
+  static harder = () => "longer strings";
 
   #tellLength(bits) {
     this.lengthSaid.textContent = `${bits} bits`;
