@@ -92,7 +92,7 @@ WRONG: dict[str, Callable[[], object]] = {
     "wanted one of .*mazes.*, or the folder of a run .* got None": lambda: API.load(None),
     "or the folder of a run or of weights, got 3": lambda: API.load(3),
     "recipe is a Recipe or one of .*quick, .* got 3": lambda: API.train(SUMS, recipe=3, out="x"),
-    "reporter is a .*Reporter, got 3": lambda: API.train(SUMS, reporter=3, out="nowhere"),
+    "reporter is a Reporter of .*, got 3": lambda: API.train(SUMS, reporter=3, out="nowhere"),
     "out is the path of a folder, got 3": lambda: API.train(SUMS, out=3),
     "resume is the path of a folder, got 3": lambda: API.train(resume=3),
     "called with logits and targets: too many positional arguments": lambda: API.train(

@@ -44,8 +44,8 @@ def emit(**what: Any) -> None:
 def go(out: Path, kind: str, changes: dict[str, Any]) -> RunFolder:
     """Start the run, or resume it if there is one."""
     if (out / "config.json").exists():
-        return train(resume=out, device="cpu")
-    return train("prefix-sums", out=out, device="cpu", **{**KINDS[kind], **changes})
+        return train(resume=out, device="cpu", reporter=False)
+    return train("prefix-sums", out=out, device="cpu", reporter=False, **{**KINDS[kind], **changes})
 
 
 def started(out: Path, kind: str, changes: dict[str, Any]) -> None:
