@@ -64,6 +64,8 @@ _FAR = 2.0**24
 """The distance of such cells, for comparisons."""
 _SOURCE_GRADIENT = 10.0
 """Slope of a distance in the probability that a cell is its source; that of a mark is 1."""
+_TEMPERATURE = 0.25
+"""Of the softmax over marks: at 1, some networks keep to the mean of two that differ at ties."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,11 @@ class MaxPlus(NetModule):
     def growth(self) -> Tensor:
         """(W,): what a distance grows by per cell; positive."""
         return functional.softplus(self.decay)
+
+    @property
+    def mark_weights(self) -> Tensor:
+        """(P,): the weight of each mark in the mean that the head reads."""
+        return torch.softmax(self.choice / _TEMPERATURE, dim=0)
 
     def read(self, inputs: Tensor) -> Tensor:
         """(B, W + P + 1, *Q): minus the distances of sources, marks at theirs, and limits.
@@ -221,7 +228,7 @@ class MaxPlus(NetModule):
         """Logits (B, K, *S), from the marks."""
         distances, pointers = self.config.width, self.config.hidden
         marks = features[:, distances : distances + pointers]
-        mean = torch.einsum("p,bp...->b...", torch.softmax(self.choice, dim=0), marks)
+        mean = torch.einsum("p,bp...->b...", self.mark_weights, marks)
         return in_pixels(self.head(mean.unsqueeze(1)), self.config.stem)
 
 

@@ -58,7 +58,7 @@ _CHECK_INTERVAL = 10
 """Steps after which several processes agree whether to stop, which waits for all queued work."""
 _ATTEMPTS = 3
 """Attempts of a run that ends below ``restart_below``, the first included."""
-_MIN_STEPS = 1000
+_MIN_STEPS = 400
 """Shorter runs are not restarted."""
 _SAMPLE = 100
 """Number of validation problems after epochs without validation."""

@@ -165,7 +165,7 @@ class Recipe:
         "epochs between validations, which also choose the best checkpoint",
         section="Validation and checkpoints")
     restart_below: float = _field(0.0,
-        "restart, twice at most, a run of 1,000 steps or more whose final validation is lower")
+        "restart, twice at most, a run of 400 steps or more whose final validation is lower")
     monitor_every: int = _field(5,
         "epochs between evaluations on larger problems; 0: never", _FROM_ZERO)
     monitor_count: int = _field(100, "number of larger problems", bounds.COUNT)
@@ -400,11 +400,11 @@ _MAZES_BEST: Fields = {
     "checkpoint_every": 1,
 }  # fmt: skip
 _MAZES_MAX_PLUS: Fields = {
-    "width": 4, "hidden": 8, "problems": "start=any,walls=0.3,path=12-22", "size": 12,
+    "width": 4, "hidden": 8, "problems": "start=any,walls=0.15,path=12-22", "size": 12,
     "count": 18_000, "iterations": 48, "alpha": 0.0, "optimizer": "adam", "lr": 0.03,
     "weight_decay": 0.0, "grad_clip": 1.0, "batch_size": 32, "epochs": 1, "warmup_epochs": 0,
-    "warmup_steps": 20, "schedule": "wsd", "stable_fraction": 0.5, "monitor_every": 1,
-    "monitor_count": 50,
+    "warmup_steps": 20, "schedule": "wsd", "stable_fraction": 0.5, "restart_below": 0.995,
+    "monitor_every": 1, "monitor_count": 50,
 }  # fmt: skip
 
 _ON_A_CPU = (

@@ -343,7 +343,7 @@ class SparseMaxPlus(Sparse):
         super().__init__(net, reuse=reuse)
         distances, pointers, sides = net.config.width, net.config.hidden, 2 * net.config.dims
         self._split = [distances, pointers, sides * pointers]
-        head = net.head.weight.detach().flatten(1) * torch.softmax(net.choice.detach(), dim=0)
+        head = net.head.weight.detach().flatten(1) * net.mark_weights.detach()
         self._head = torch.nn.functional.pad(head, (distances, sides * pointers))
         self._head_bias = bias_of(net.head).detach()
         self._growth, self._attention = net.growth.detach(), net.attention.detach().T
