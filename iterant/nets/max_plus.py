@@ -12,7 +12,8 @@ A cell holds a few distances and a few marks. In one iteration
 - a **mark** is 1 at its sources, and moves to where the cell's pointer points.
 
 The head reads a weighted mean of the marks, with weights by a softmax: where they disagree, the
-pointer with more than half of the weight decides, so the others need not be unlearned.
+mark with more than half of the weight decides, so the others need not be unlearned. After training
+that mark is the only one that is computed.
 
 The sources of a distance or a mark are the cells of a problem whose input has the highest learned
 score.
@@ -131,8 +132,15 @@ class MaxPlus(NetModule):
 
     @property
     def mark_weights(self) -> Tensor:
-        """(P,): the weight of each mark in the mean that the head reads."""
-        return torch.softmax(self.choice / _TEMPERATURE, dim=0)
+        """(P,): the weight of each mark in the mean that the head reads.
+
+        Outside training a mark with more than half of the weight gets all: it decides alone.
+        """
+        weights = torch.softmax(self.choice / _TEMPERATURE, dim=0)
+        if self.training:
+            return weights
+        decides = weights > 0.5
+        return torch.where(decides.any(), decides.to(weights.dtype), weights)
 
     def read(self, inputs: Tensor) -> Tensor:
         """(B, W + P + 1, *Q): minus the distances of sources, marks at theirs, and limits.
@@ -195,7 +203,9 @@ class MaxPlus(NetModule):
             there[:, (side ^ 1) * pointers : ((side ^ 1) + 1) * pointers]
             for side, there in enumerate(neighbours_of_cells(sent))
         ]
-        new_marks = torch.stack([marks, *received]).amax(dim=0) * is_open
+        # Marks that are not read are dropped: their pointers may form cycles and never rest.
+        is_read = (self.mark_weights > 0).view(-1, *[1] * self.config.dims)
+        new_marks = torch.stack([marks, *received]).amax(dim=0) * (is_open & is_read)
         shares = self._attend(values, around, is_open)  # (D, B, P, *Q)
         new_sent = (shares * new_marks).transpose(0, 1).flatten(1, 2)
         return torch.cat(

@@ -7,6 +7,7 @@ import torch
 
 import iterant
 from iterant.engine import After, last, think
+from iterant.halting import ExactRest
 from iterant.nets import MaxPlus, MaxPlusConfig, build
 from iterant.nets.local_rule import bias_of
 from iterant.nets.max_plus import UNIT
@@ -102,3 +103,22 @@ def test_every_parameter_gets_a_gradient(dims: int) -> None:
         assert weight.grad is not None
         assert weight.grad.isfinite().all(), name
         assert weight.grad.abs().sum() > 0, name
+
+
+def test_after_training_only_a_mark_that_decides_is_computed() -> None:
+    """The answers are those of all marks, and states come to rest also after noise."""
+    net = network(3)
+    with torch.no_grad():
+        net.choice[2] = 1.0  # 88 % of the weight
+    task = iterant.task("mazes", problems="start=any,p=0.3")
+    inputs = task.sample(10, size=13, seed=1).inputs
+    noise = After(5, features=lambda x: torch.rand(x.shape, generator=torch.Generator()))
+    answer = iterant.solve(net, inputs, max_steps=1000, rule=ExactRest())
+    assert answer.steps.max() < 1000
+    thought = last(think(net, inputs, steps=1000, intervene=noise))
+    marks = thought.features[:, net.config.width :].unflatten(1, (-1, net.config.hidden))
+    assert not marks[:, :, [0, 1, 3, 4, 5, 6, 7]].any()
+    assert torch.equal(last(think(net, inputs, steps=1001, state=thought.state)).features,
+                       thought.features)  # fmt: skip
+    of_all = last(think(net.train(), inputs, steps=1000, grad=False)).prediction
+    assert torch.equal(answer.prediction, of_all)

@@ -343,7 +343,9 @@ class SparseMaxPlus(Sparse):
         super().__init__(net, reuse=reuse)
         distances, pointers, sides = net.config.width, net.config.hidden, 2 * net.config.dims
         self._split = [distances, pointers, sides * pointers]
-        head = net.head.weight.detach().flatten(1) * net.mark_weights.detach()
+        weights = net.mark_weights.detach()
+        self._is_read = (weights > 0).to(weights.dtype)  # (P,)
+        head = net.head.weight.detach().flatten(1) * weights
         self._head = torch.nn.functional.pad(head, (distances, sides * pointers))
         self._head_bias = bias_of(net.head).detach()
         self._growth, self._attention = net.growth.detach(), net.attention.detach().T
@@ -373,7 +375,7 @@ class SparseMaxPlus(Sparse):
         sent = rows[count:, distances + pointers :].view(count, sides, sides, pointers)
         side = torch.arange(sides)
         received = sent[:, side, side ^ 1].clamp_(min=0.0, max=1.0).amax(dim=1)
-        new_marks = torch.maximum(marks, received)
+        new_marks = torch.maximum(marks, received) * self._is_read
         scores = (there - values[:count, None]) @ self._attention + self._bias[:-1]  # (n, D, P)
         scores.masked_fill_(~self._has_cell[around][..., None], -torch.inf)
         shares = choose_sides(scores.unbind(1), self._bias[-1])  # D times (n, P)
