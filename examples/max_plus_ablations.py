@@ -86,12 +86,13 @@ class NoPairs(Whole):
 
 if __name__ == "__main__":
     full = iterant.training.recipe("best", "mazes", "max-plus").described()
-    fields = {name: full[name] for name in full if name not in ("net", "width", "hidden", "notes")}
+    not_changed = ("net", "width", "hidden", "notes", "restart_below")
+    fields = {name: full[name] for name in full if name not in not_changed}
     task = iterant.task("mazes", problems="start=any,p=0.1")
     for net_class in (Whole, SumOfNeighbours, SoftAttention, SourcesByThreshold, FreeHead, NoPairs):
         name = net_class.__name__
         recipe = iterant.training.recipe("best", "mazes", f"max_plus_ablations:{name}")
-        recipe = recipe.changed(width=None).changed(**fields)
+        recipe = recipe.changed(width=None).changed(**fields, restart_below=0.0)
         run = iterant.train("mazes", net=net_class, recipe=recipe, out=f"runs/{name}")
         curve = iterant.evaluate(iterant.load(run.path), task, size=33, count=20, max_steps=400)
         print(name, f"{curve.end:.0%} of mazes of 33 by 33 with loops")
