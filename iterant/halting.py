@@ -351,6 +351,8 @@ class _ConfidentState(RuleState):
 
 def confidence(thought: Thought) -> Tensor:
     """(B,): the largest class probability, summed over the positions that count."""
-    probability = thought.logits.softmax(dim=1).amax(dim=1)
+    # In float16 the sum of 100,000 positions would overflow; in bfloat16 most sums would be equal.
+    wide = torch.promote_types(thought.logits.dtype, torch.float32)
+    probability = thought.logits.to(wide).softmax(dim=1).amax(dim=1)
     counted = readout_of(thought.net).counted(thought.inputs)
     return (probability if counted is None else probability * counted).flatten(1).sum(dim=1)

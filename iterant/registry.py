@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import importlib
+import inspect
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -277,8 +278,12 @@ def rule(word: str, **options: Any) -> Rule:
     """
     arguments = {name: value for name, value in options.items() if value is not None}
     cls: Callable[..., Rule] = find("rule", "rest" if word == "settled" else word)  # before 0.2
+    known = inspect.signature(cls).parameters
+    if unknown := [name for name in arguments if name not in known]:
+        raise UsageError(f"the rule {word} takes no {' or '.join(unknown)}; leave it out")
     try:
         return cls(**arguments)
-    except TypeError:
-        names = " or ".join(arguments)
-        raise UsageError(f"the rule {word} takes no {names}; leave it out") from None
+    except TypeError as error:
+        raise UsageError(
+            f"the rule {word} cannot be made ({error}); give its arguments defaults"
+        ) from error
