@@ -332,9 +332,16 @@ def check_user_net(net: Net, word: str, *, dims: int, channels: int, classes: in
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             memory, features = probe.read(inputs), probe.start(inputs)
             after = probe.step(features, memory, 0)
-            logits = probe.answer(after) if after.shape == features.shape else after
+            same_shape = getattr(after, "shape", None) == getattr(features, "shape", None)
+            logits = probe.answer(after) if same_shape else after
     except Exception:
         return
+    for method, value in (("start", features), ("step", after), ("answer", logits)):
+        if not isinstance(value, Tensor):
+            raise NetError(
+                f"{method}() of {word!r} gave {type(value).__name__}, wanted one tensor; "
+                "torch.cat joins several along their channels"
+            )
     expected = (2, classes, *inputs.shape[2:])
     if after.shape != features.shape:
         raise NetError(

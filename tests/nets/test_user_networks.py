@@ -70,6 +70,12 @@ FourClasses = network_with(answer=lambda self, features: features)
 Growing = network_with(
     step=lambda self, features, memory, index: torch.cat([features, features], dim=1)
 )
+Pair = network_with(
+    start=lambda self, inputs: (inputs, inputs),
+    step=lambda self, features, memory, index: features,
+    answer=lambda self, features: features[0],
+)
+Logits = network_with(answer=lambda self, features: [self.head(features)])
 NaNStep = network_with(step=lambda self, features, memory, index: features * torch.nan)
 NaNAnswer = network_with(answer=lambda self, features: self.head(features) * torch.nan)
 # Errors inside a method are left for later, and a network may divide by a norm.
@@ -98,6 +104,8 @@ def test_a_valid_network_passes_and_is_unchanged(cls: type[Plain], dims: int) ->
         (FourClasses, "wanted (2, 2, 8): a score for each of 2 classes at every position"),
         (Growing, "makes features of shape (2, 8, 8) from (2, 4, 8)"),
         (Frozen, "'mine:Net' has no parameter with requires_grad"),
+        (Pair, "start() of 'mine:Net' gave tuple, wanted one tensor"),
+        (Logits, "answer() of 'mine:Net' gave list, wanted one tensor"),
         (NaNStep, "step() of 'mine:Net' gives NaN"),
         (NaNAnswer, "answer() of 'mine:Net' gives NaN"),
     ],
