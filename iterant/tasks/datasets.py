@@ -37,7 +37,7 @@ from torch.utils.data import TensorDataset
 from iterant.errors import DataError, TaskError
 from iterant.formatting import counted
 from iterant.io.files import check_regular, make_folder, write_atomic
-from iterant.io.pth import load_pth
+from iterant.io.pth import first_sentence, load_pth
 from iterant.rng import Stream
 from iterant.tasks.mazes.grid import to_image, to_pixels
 from iterant.tasks.protocol import Batch, Size, Task
@@ -104,7 +104,7 @@ class _ProblemSet:
         return Batch(inputs - 0.5 if self.channels == 1 else inputs, targets)
 
     def _orient(self, colours: Path) -> None:
-        """Read who moves, and find out whether the rows of moves are reversed to those of boards.
+        """Read who moves, and find out whether the rows of moves are in reverse order.
 
         A move starts on a piece of the mover and ends on a square without one.
         """
@@ -259,7 +259,7 @@ def _load(path: Path) -> Tensor:
             return torch.from_numpy(np.load(path, mmap_mode="c", allow_pickle=False))
         values = load_pth(path)
     except Exception as error:  # on arbitrary bytes numpy raises nearly anything
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0].split(". ")[0]
+        reason = first_sentence(error)
         raise DataError(f"{path} cannot be read ({reason}); copy the file again") from error
     if not isinstance(values, Tensor):
         raise DataError(f"{path} holds a {type(values).__name__}, wanted one tensor")
