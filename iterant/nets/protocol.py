@@ -261,7 +261,7 @@ def check_net(net: object) -> None:
 
 
 def check_precision(net: Net, dtype: torch.dtype) -> None:
-    """Raise NetError if the network needs more than half precision, and this is no more."""
+    """Raise NetError if the network needs more than half precision and ``dtype`` is only that."""
     if getattr(net, "exact_precision", False) and torch.finfo(dtype).bits < 32:
         raise NetError(
             f"{type(net).__name__} needs numbers that are exact in float32, and would be wrong in "
@@ -372,7 +372,7 @@ def build(kind: str, config: Any, seed: int | None = None) -> Net:
     """
     net_class = registry.find("net", kind)
     if not issubclass(net_class, nn.Module):
-        raise NetError(f"{kind!r} is no network: wanted a subclass of nn.Module")
+        raise NetError(f"{kind!r} is not a network: wanted a subclass of nn.Module")
     config_class: Any = getattr(net_class, "Config", None)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed or 0)
@@ -442,7 +442,7 @@ def tensor_faults(expected: Mapping[str, Tensor], tensors: Mapping[str, Tensor])
 
 
 def parameter_count(net: Net) -> int:
-    """The number of parameters; 0 for a network that is no ``nn.Module``."""
+    """The number of parameters; 0 for a network that is not an ``nn.Module``."""
     if not isinstance(net, nn.Module):
         return 0
     return sum(weight.numel() for weight in net.parameters())

@@ -42,7 +42,7 @@ from iterant.training.recipe import recipe as named_recipe
 from iterant.training.trainer import Trainer
 
 _MOST_THREADS = 1024
-"""A larger number in a file is not believed."""
+"""A larger number in a file is ignored."""
 _SMALL_NETWORK = 30_000
 """Parameters below which a run uses one thread (``results/speed/threads-by-load.json``)."""
 
