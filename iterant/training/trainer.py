@@ -152,29 +152,42 @@ class Trainer:
         if self.fused is not None:
             self.fused.refresh()
 
+    @torch.no_grad()
+    def _copy_buffers(self, source: nn.Module, target: nn.Module) -> None:
+        """Copy buffers, which the half-precision copy changes: running means of batch norm."""
+        if source is not target:
+            for old, new in zip(target.buffers(), source.buffers(), strict=True):
+                old.copy_(new)
+
     @contextmanager
     def with_ema_weights(self) -> Iterator[Net]:
-        """The network to evaluate, with EMA weights inside the block if the recipe has them."""
-        if self.ema is None:
-            yield self.compute
-            return
-        weights = list(self.compute.parameters())
-        raw = [weight.detach().clone() for weight in weights]
-        with torch.no_grad():
-            torch._foreach_copy_(weights, list(self.ema.values()))
+        """The network in evaluation mode, inside the block with EMA weights if there are any."""
+        weights, raw = list(self.compute.parameters()), []
+        if self.ema is not None:
+            raw = [weight.detach().clone() for weight in weights]
+            with torch.no_grad():
+                torch._foreach_copy_(weights, list(self.ema.values()))
+        # User-defined networks may have dropout and batch norm.
+        modes = {module: module.training for module in self.compute.modules()}
+        self.compute.eval()
         try:
             yield self.compute
         finally:
-            with torch.no_grad():
-                torch._foreach_copy_(weights, raw)
+            for module, mode in modes.items():
+                module.training = mode
+            if raw:
+                with torch.no_grad():
+                    torch._foreach_copy_(weights, raw)
 
     def evaluated_weights(self) -> dict[str, Tensor]:
         """The weights to evaluate and ship, named as in a checkpoint."""
+        self._copy_buffers(self.compute, self.master)
         weights = {**self.master.state_dict(), **(self.ema or {})}  # buffers have no EMA
         return {f"net.{name}": weight for name, weight in weights.items()}
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that the next step depends on, named for a checkpoint."""
+        self._copy_buffers(self.compute, self.master)
         scale, states = self.loss_scale, self.optimizer.state_dict()["state"]
         parts: dict[str, dict[str, Tensor]] = {
             "net": self.master.state_dict(),
@@ -216,6 +229,7 @@ class Trainer:
             self.loss_scale.scale.copy_(parts["scaling"]["scale"])
             self.loss_scale.grown.copy_(parts["scaling"]["grown"])
         self.objective.restore({name: x.to(self.device) for name, x in parts["pool"].items()})
+        self._copy_buffers(self.master, self.compute)
         self._sync_copies()
         self.steps = steps
 
