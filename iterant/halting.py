@@ -201,6 +201,10 @@ class _RestState(RuleState):
             now = thought.features.flatten(1)
             before, self.previous = self.previous, now
             change = (now if before is None else now - before).abs().amax(dim=1)
+            if before is not None and before.data_ptr() == now.data_ptr():
+                # The network overwrites its features, against the protocol: the change is not
+                # known. `_Cycle`, which clones its states, still finds rest.
+                change = torch.full_like(change, torch.inf)
         if self.changes is None:  # the change of the first iteration is not known
             self.changes = change.new_full((len(change), _WINDOW), torch.inf)
         else:

@@ -83,6 +83,19 @@ def test_a_rule_must_give_a_bool_for_each_sample(met: object) -> None:
         solve(Ticking(), ticks(1, 2), max_steps=4, rule=Wrong())
 
 
+class Overwriting(Ticking):
+    """Writes its features into the same tensor, which the protocol forbids."""
+
+    def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
+        return features.copy_(super().step(features, memory, index))
+
+
+def test_overwritten_features_are_not_mistaken_for_rest() -> None:
+    answer = solve(Overwriting(), ticks(60, 60), max_steps=200)
+    assert answer.settled.all()
+    assert answer.steps.min() > 60
+
+
 def test_exact_rest_is_for_networks_that_report_their_changes() -> None:
     net: Any = Ticking()
     for change in (None, "of another meaning"):

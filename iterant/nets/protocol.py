@@ -331,6 +331,7 @@ def check_user_net(net: Net, word: str, *, dims: int, channels: int, classes: in
             probe.eval()
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             memory, features = probe.read(inputs), probe.start(inputs)
+            before = copy.deepcopy(features)
             after = probe.step(features, memory, 0)
             same_shape = getattr(after, "shape", None) == getattr(features, "shape", None)
             logits = probe.answer(after) if same_shape else after
@@ -342,6 +343,11 @@ def check_user_net(net: Net, word: str, *, dims: int, channels: int, classes: in
                 f"{method}() of {word!r} gave {type(value).__name__}, wanted one tensor; "
                 "torch.cat joins several along their channels"
             )
+    if not torch.equal(features.nan_to_num(), before.nan_to_num()):
+        raise NetError(
+            f"step() of {word!r} changes the features that it is given; return a new tensor: "
+            "features + change, not features += change"
+        )
     expected = (2, classes, *inputs.shape[2:])
     if after.shape != features.shape:
         raise NetError(

@@ -76,6 +76,7 @@ Pair = network_with(
     answer=lambda self, features: features[0],
 )
 Logits = network_with(answer=lambda self, features: [self.head(features)])
+InPlace = network_with(step=lambda self, features, memory, index: features.add_(memory))
 NaNStep = network_with(step=lambda self, features, memory, index: features * torch.nan)
 NaNAnswer = network_with(answer=lambda self, features: self.head(features) * torch.nan)
 # Errors inside a method are left for later, and a network may divide by a norm.
@@ -106,6 +107,7 @@ def test_a_valid_network_passes_and_is_unchanged(cls: type[Plain], dims: int) ->
         (Frozen, "'mine:Net' has no parameter with requires_grad"),
         (Pair, "start() of 'mine:Net' gave tuple, wanted one tensor"),
         (Logits, "answer() of 'mine:Net' gave list, wanted one tensor"),
+        (InPlace, "step() of 'mine:Net' changes the features that it is given"),
         (NaNStep, "step() of 'mine:Net' gives NaN"),
         (NaNAnswer, "answer() of 'mine:Net' gives NaN"),
     ],
