@@ -58,6 +58,7 @@ class Trainer:
         self.recipe, self.device, self.processes = recipe, device, processes
         self.user_objective = objective
         self.objective = build_objective(recipe, processes, objective)
+        self._may_draw = ":" in registry.name_of("net", type(net))  # ours draw nothing
         module: Any = net
         self.master: nn.Module = module.to(device)
         if device.type == "cuda":
@@ -110,7 +111,8 @@ class Trainer:
     def step(self, inputs: Tensor, targets: Tensor, rng: StepRng, lr_factor: float) -> Tensor:
         """One optimizer step; returns the loss, a scalar on the device (reading it waits)."""
         torch._foreach_zero_(_gradients(self.compute))
-        loss = self.objective.run(self.unroll, inputs.to(self.dtype), targets, rng)
+        with self._seeded(rng):
+            loss = self.objective.run(self.unroll, inputs.to(self.dtype), targets, rng)
         if self.loss_scale is not None:
             self.loss_scale.finite_loss.copy_(loss.isfinite())
         for group in self.optimizer.param_groups:
@@ -125,6 +127,16 @@ class Trainer:
             self._ema_weight.fill_(1 - decay)
         self._apply()
         return loss
+
+    @contextmanager
+    def _seeded(self, rng: StepRng) -> Iterator[None]:
+        """Seed PyTorch's CPU generator, from which a user-defined network may draw dropout."""
+        if not self._may_draw:
+            yield
+            return
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.set_state(rng.generator("dropout").get_state())
+            yield
 
     def _apply_gradients(self) -> None:
         """Step the optimizer, then update everything that depends on the weights."""

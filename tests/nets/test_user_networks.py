@@ -156,11 +156,13 @@ class Thirds(PlainTask):
 def test_a_class_is_trained_and_its_run_loads(
     tmp_path: Path, task: Task, net: type[Plain], arguments: dict[str, int]
 ) -> None:
-    with torch.random.fork_rng(devices=[]):  # its dropout draws from the global generator
-        run = iterant.train(
-            task, net=net, out=tmp_path / "run", size=8, count=20, batch_size=8, epochs=1,
+    run, again = (
+        iterant.train(
+            task, net=net, out=tmp_path / name, size=8, count=20, batch_size=8, epochs=1,
             iterations=3, objective="progressive", monitor_every=0, device="cpu",
-        )  # fmt: skip
+        )
+        for name in ("run", "again")
+    )  # fmt: skip
     kind = f"{__name__}:{net.__name__}"
     assert run.config["net"] == {"kind": kind, "config": arguments}
     loaded: Any = iterant.load(run)
@@ -168,6 +170,8 @@ def test_a_class_is_trained_and_its_run_loads(
     weights = {f"net.{name}": weight for name, weight in loaded.state_dict().items()}
     assert weights.keys() == stored.keys()
     assert all(torch.equal(weights[name], stored[name]) for name in stored)
+    repeated, _ = again.load(run.config["prefer"], "net.")
+    assert all(torch.equal(repeated[name], stored[name]) for name in stored), "dropout is seeded"
     batch = task.sample(3, size=8)
     assert iterant.solve(loaded, batch.inputs, max_steps=5).prediction.shape == (3, 8)
 
