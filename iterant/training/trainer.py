@@ -194,7 +194,11 @@ class Trainer:
     def evaluated_weights(self) -> dict[str, Tensor]:
         """The weights to evaluate and ship, named as in a checkpoint."""
         self._copy_buffers(self.compute, self.master)
-        weights = {**self.master.state_dict(), **(self.ema or {})}  # buffers have no EMA
+        weights = self.master.state_dict()
+        if self.ema is not None:  # buffers have none, and tied weights one under several names
+            means = dict(zip(self.master.parameters(), self.ema.values(), strict=True))
+            named = self.master.named_parameters(remove_duplicate=False)
+            weights |= {name: means[weight] for name, weight in named}
         return {f"net.{name}": weight for name, weight in weights.items()}
 
     def tensors(self) -> dict[str, Tensor]:

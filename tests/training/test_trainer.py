@@ -174,6 +174,17 @@ def test_batch_norm_is_evaluated_saved_and_restored(precision: str) -> None:
     assert torch.equal(trainer.compute.norm.running_var, other.compute.norm.running_var)
 
 
+def test_tied_weights_have_one_ema() -> None:
+    with torch.random.fork_rng(devices=[]):
+        net = Normed()
+    net.look.bias = net.norm.bias
+    trainer = Trainer(net, Recipe(**SMALL, ema_decay=0.9), CPU)
+    run_steps(trainer, 3)
+    weights = trainer.evaluated_weights()
+    assert torch.equal(weights["net.look.bias"], weights["net.norm.bias"])
+    assert not torch.equal(weights["net.look.bias"], net.look.bias)
+
+
 def run_steps(trainer: Trainer, count: int) -> list[float]:
     """Further steps on one batch of prefix sums; their losses."""
     batch, first = iterant.task("prefix-sums").sample(20, size=8, seed=0), trainer.steps
