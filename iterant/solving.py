@@ -238,6 +238,12 @@ def iterate_until_done(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Ite
         raise UsageError(f"a rule is an object such as halting.StableAnswer(30), got {rule!r}")
     with torch.no_grad():
         rule_state, state = rule.start(), State(net.start(inputs))
+    missing = [name for name in ("update", "answer", "select") if not hasattr(rule_state, name)]
+    if missing:
+        raise UsageError(
+            f"start() of {type(rule).__name__} gave {type(rule_state).__name__} without "
+            f"{', '.join(missing)}; make it a subclass of iterant.halting.RuleState"
+        )
     rows = torch.arange(len(inputs), device=inputs.device)
     while len(rows):
         before, none_done = state.features, torch.zeros_like(rows, dtype=torch.bool)

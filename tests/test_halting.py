@@ -70,6 +70,15 @@ def test_a_user_defined_rule() -> None:
     assert answer.stopped_by == ("budget", "FirstOne", "FirstOne")
 
 
+def test_a_rule_must_start_with_a_state() -> None:
+    class Stateless:
+        def start(self) -> Any:
+            return self
+
+    with pytest.raises(UsageError, match="without update, answer, select; make it a subclass"):
+        solve(Ticking(), ticks(1), rule=Stateless())
+
+
 @pytest.mark.parametrize("met", [True, torch.tensor(True), torch.ones(2), torch.ones(3).bool()])
 def test_a_rule_must_give_a_bool_for_each_sample(met: object) -> None:
     class Wrong(RuleState):
