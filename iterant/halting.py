@@ -201,6 +201,10 @@ class _RestState(RuleState):
             now = thought.features.flatten(1)
             before, self.previous = self.previous, now
             change = (now if before is None else now - before).abs().amax(dim=1)
+            if before is not None and before.data_ptr() == now.data_ptr():
+                # The network overwrites its features, against the protocol: the change is not
+                # known. `_Cycle`, which clones its states, still finds rest.
+                change = torch.full_like(change, torch.inf)
         if self.changes is None:  # the change of the first iteration is not known
             self.changes = change.new_full((len(change), _WINDOW), torch.inf)
         else:
@@ -351,6 +355,8 @@ class _ConfidentState(RuleState):
 
 def confidence(thought: Thought) -> Tensor:
     """(B,): the largest class probability, summed over the positions that count."""
-    probability = thought.logits.softmax(dim=1).amax(dim=1)
+    # In float16 the sum of 100,000 positions would overflow; in bfloat16 most sums would be equal.
+    wide = torch.promote_types(thought.logits.dtype, torch.float32)
+    probability = thought.logits.to(wide).softmax(dim=1).amax(dim=1)
     counted = readout_of(thought.net).counted(thought.inputs)
     return (probability if counted is None else probability * counted).flatten(1).sum(dim=1)

@@ -1,4 +1,4 @@
-"""How far long work is: a line below the cell of a notebook, elsewhere lines on the error stream.
+"""Progress of long work: a line below the notebook cell, elsewhere lines on the error stream.
 
 >>> display = default_display()
 >>> display.estimate("evaluating", done=0.3)
@@ -20,7 +20,7 @@ from typing import Any
 from iterant.formatting import duration, printable
 
 _SECONDS = 0.25
-"""Between two pictures of a line in a notebook."""
+"""Between two redraws of the line in a notebook."""
 _FIRST_LINE_SECONDS, LINE_SECONDS = 2.0, 5.0
 """Elsewhere: time until the first line of progress, and between two lines."""
 _WARM_UP_SECONDS, _ESTIMATE_SECONDS = 1.0, 1.0
@@ -30,13 +30,13 @@ _ESTIMATE_SHARE, _ANYWAY_SECONDS = 0.02, 30.0
 
 
 def in_notebook() -> bool:
-    """Whether this is a cell of a notebook; a terminal with IPython is none."""
+    """Whether this runs in a notebook; IPython in a terminal does not count."""
     ipython = sys.modules.get("IPython")
     return hasattr(ipython.get_ipython() if ipython is not None else None, "kernel")
 
 
 class NotebookLine:
-    """A bar and a text below the present cell."""
+    """A progress bar and a text below the current cell."""
 
     def __init__(self) -> None:
         self._start, self._last = monotonic(), -_SECONDS
@@ -121,7 +121,7 @@ class ProgressLines:
                 left = elapsed * (1 - done) / measured
                 first = left > LINE_SECONDS and not self._is_estimated
                 self._is_estimated |= first
-                # Problems that settle make the work less than the first of it says.
+                # Problems that settle leave the batch, so the first estimates are too high.
                 to_go = f", {'at most ' if first else ''}about {duration(left)} to go"
         if done < 1:
             self._write(lambda: f"{text}: {100 * done:.0f} % done{to_go}", now=first)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import importlib
+import inspect
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -103,7 +104,7 @@ def allowed() -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def names_of_file(path: object, content: Any, *, trust: bool) -> Iterator[None]:
-    """Within it, names that a file holds are looked up: ``trust`` allows them, errors name it."""
+    """Look up names from a file inside the block: ``trust`` allows them, errors name the file."""
     if trust:
         allow(content)
     try:
@@ -130,8 +131,9 @@ def find(kind: str, word: str) -> Any:
             f"the {kind} {word!r} is not part of iterant, and loading it would import the module "
             f"{module_name!r}; if you trust that code, add {argument('trust', True)}"
         )
-    # As Python does for scripts, but last, so that no file here replaces an installed module, and
-    # not before user-defined code is wanted, so that none is taken for a missing optional package.
+    # The current folder is on the path as for scripts, but last, so that no file in it replaces an
+    # installed module, and only when user-defined code is asked for, so that no file in it is taken
+    # for a missing optional package.
     with contextlib.suppress(OSError):  # the folder was deleted
         if (here := str(Path.cwd())) not in sys.path and "" not in sys.path:
             sys.path.append(here)
@@ -152,7 +154,7 @@ def find(kind: str, word: str) -> Any:
     # Checked before anything is called: the name may be that of any function.
     if not isinstance(cls, type) or not all(callable(getattr(cls, name, None)) for name in methods):
         raise UsageError(
-            f"{word!r} is no {kind}: wanted a class with the methods {', '.join(methods)}"
+            f"{word!r} is not a {kind}: wanted a class with the methods {', '.join(methods)}"
         )
     return cls
 
@@ -245,8 +247,8 @@ def task(word: str, **options: Any) -> Task:
         >>> task("mazes").spec.train_size
         9
 
-    Options are arguments of the task, ``task("chess", data="puzzles/")``; None leaves one out. Of
-    these, ``data`` may come from a file: it must be a path.
+    Options are arguments of the task, ``task("chess", data="puzzles/")``; None leaves one out.
+    ``data`` may come from a file, so its type is checked: it must be a path.
     """
     # os.path, because Path.is_dir raises an error for a word that cannot be a path.
     if isinstance(word, str) and word not in known("task") and os.path.isdir(word):  # noqa: PTH112
@@ -277,8 +279,12 @@ def rule(word: str, **options: Any) -> Rule:
     """
     arguments = {name: value for name, value in options.items() if value is not None}
     cls: Callable[..., Rule] = find("rule", "rest" if word == "settled" else word)  # before 0.2
+    known = inspect.signature(cls).parameters
+    if unknown := [name for name in arguments if name not in known]:
+        raise UsageError(f"the rule {word} takes no {' or '.join(unknown)}; leave it out")
     try:
         return cls(**arguments)
-    except TypeError:
-        names = " or ".join(arguments)
-        raise UsageError(f"the rule {word} takes no {names}; leave it out") from None
+    except TypeError as error:
+        raise UsageError(
+            f"the rule {word} cannot be made ({error}); give its arguments defaults"
+        ) from error

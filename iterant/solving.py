@@ -238,11 +238,18 @@ def iterate_until_done(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Ite
         raise UsageError(f"a rule is an object such as halting.StableAnswer(30), got {rule!r}")
     with torch.no_grad():
         rule_state, state = rule.start(), State(net.start(inputs))
+    missing = [name for name in ("update", "answer", "select") if not hasattr(rule_state, name)]
+    if missing:
+        raise UsageError(
+            f"start() of {type(rule).__name__} gave {type(rule_state).__name__} without "
+            f"{', '.join(missing)}; make it a subclass of iterant.halting.RuleState"
+        )
     rows = torch.arange(len(inputs), device=inputs.device)
     while len(rows):
         before, none_done = state.features, torch.zeros_like(rows, dtype=torch.bool)
         for thought in iterate_from(net, inputs, state, budget - state.step):
             met, is_last = rule_state.update(thought), thought.step >= budget  # (b,) or None
+            _check_met(met, len(rows), rule)
             any_leaving = is_last or (met is not None and bool(met.any()))
             # A rule may decide on the CPU.
             done = met.to(rows.device) if any_leaving and met is not None else none_done
@@ -257,6 +264,17 @@ def iterate_until_done(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Ite
         rule_state.select(staying)
         rows, inputs, state = rows[staying], inputs[staying], thought.state.rows(staying)
         select_samples(net, staying, inputs, state.features)
+
+
+def _check_met(met: Any, count: int, rule: Rule) -> None:
+    """Raise UsageError unless a rule, which may be user-defined, gave (count,) bool or None."""
+    if met is None:
+        return
+    if not isinstance(met, Tensor) or met.dtype != torch.bool or met.shape != (count,):
+        raise UsageError(
+            f"update() of {type(rule).__name__} gave {met!r:.80}, wanted None or a tensor of "
+            f"{counted(count, 'bool')}, one for each sample"
+        )
 
 
 def check_fits(net: Net, task: Task) -> None:
@@ -518,7 +536,7 @@ class _Films:
         self.problems, self.restrict, self.viewer = problems, restrict, viewer
         self.films = [Film(problem.batch.targets[0].numel()) for problem in problems]
         self.logits: dict[int, Tensor] = {}
-        """(K, *S): the last logits of each problem, with ``restrict``"""
+        """(K, *S): the logits that each problem's answer was read from, with ``restrict``"""
         self.seconds = 0.0
         """Time spent in this callback, which is not counted as iterating"""
 
@@ -529,8 +547,11 @@ class _Films:
         if any(leaving) or any(self.films[row].due(thought.step) for row in rows):
             for row, frame, last in zip(rows, _frames_of(thought), leaving, strict=True):
                 self.films[row].put(frame, last=last)
-        if self.restrict and any(leaving):
-            self.logits.update(zip(rows, thought.logits, strict=True))
+        if self.restrict:
+            # The answer of `MostConfident` may be of an earlier iteration than the last one.
+            is_latest = (iteration.answer()[1] == thought.step).tolist()
+            latest = zip(rows, thought.logits, is_latest, strict=True)
+            self.logits |= {row: logits for row, logits, now in latest if now}
         if self.viewer is not None:
             film = self.films[rows[0]]
             self.viewer(self.problems[rows[0]], film.at(thought.step), film)

@@ -15,7 +15,7 @@ import sys
 _NUMBER = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 _BUSY_SHARE = 0.25
-"""Of the cores: from this load on, spinning costs more than sleeping does on idle cores."""
+"""Load per core from which spinning costs more than sleeping does on idle cores."""
 
 
 def number_is_chosen() -> bool:

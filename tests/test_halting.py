@@ -70,6 +70,41 @@ def test_a_user_defined_rule() -> None:
     assert answer.stopped_by == ("budget", "FirstOne", "FirstOne")
 
 
+def test_a_rule_must_start_with_a_state() -> None:
+    class Stateless:
+        def start(self) -> Any:
+            return self
+
+    with pytest.raises(UsageError, match="without update, answer, select; make it a subclass"):
+        solve(Ticking(), ticks(1), rule=Stateless())
+
+
+@pytest.mark.parametrize("met", [True, torch.tensor(True), torch.ones(2), torch.ones(3).bool()])
+def test_a_rule_must_give_a_bool_for_each_sample(met: object) -> None:
+    class Wrong(RuleState):
+        def start(self) -> RuleState:
+            return self
+
+        def update(self, thought: Thought) -> Any:
+            return met
+
+    with pytest.raises(UsageError, match=r"update\(\) of Wrong gave .*a tensor of 2 bools"):
+        solve(Ticking(), ticks(1, 2), max_steps=4, rule=Wrong())
+
+
+class Overwriting(Ticking):
+    """Writes its features into the same tensor, which the protocol forbids."""
+
+    def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
+        return features.copy_(super().step(features, memory, index))
+
+
+def test_overwritten_features_are_not_mistaken_for_rest() -> None:
+    answer = solve(Overwriting(), ticks(60, 60), max_steps=200)
+    assert answer.settled.all()
+    assert answer.steps.min() > 60
+
+
 def test_exact_rest_is_for_networks_that_report_their_changes() -> None:
     net: Any = Ticking()
     for change in (None, "of another meaning"):
@@ -208,6 +243,12 @@ def test_confidence_counts_open_positions_only() -> None:
         for row, column in (inputs.sum(dim=0) > 0).nonzero().tolist():
             total += probability[sample, :, row, column].max().item()
         assert confidence(thought)[sample].item() == pytest.approx(total, rel=1e-12)
+
+
+def test_confidence_in_half_precision() -> None:
+    """As a sum in float16, that of 100,000 positions would be infinite at every iteration."""
+    thought = next(think(Ticking(), torch.ones(1, 1, 100_000).half(), steps=1))
+    assert confidence(thought).item() == pytest.approx(73_106, rel=1e-4)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: type(rule).__name__)

@@ -11,6 +11,7 @@ import torch
 import iterant
 from iterant import registry
 from iterant.errors import UnknownName, UsageError
+from iterant.halting import RuleState, StableAnswer
 from iterant.nets import LocalRule
 
 
@@ -47,6 +48,25 @@ def test_unknown_names_have_a_remedy(word: str, hint: str) -> None:
     with pytest.raises(UnknownName) as error:
         iterant.task(word)
     assert hint in str(error.value)
+
+
+def test_arguments_of_rules() -> None:
+    assert registry.rule("stable", patience=3, tolerance=None) == StableAnswer(3)
+    with pytest.raises(UsageError, match="the rule stable takes no tolerance; leave it out"):
+        registry.rule("stable", patience=3, tolerance=0.1)
+
+
+def test_a_rule_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Demanding(RuleState):
+        def __init__(self, threshold: float) -> None:
+            self.threshold = threshold
+
+        def start(self) -> RuleState:
+            return self
+
+    monkeypatch.setattr(registry, "find", lambda kind, word: Demanding)
+    with pytest.raises(UsageError, match=r"missing .* 'threshold'.*; give its arguments defaults"):
+        registry.rule("mine:Demanding")
 
 
 def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,8 +17,9 @@ from thinkers import small_net
 
 import iterant
 from iterant.engine import Thought, think
-from iterant.halting import ExactRest, RuleState
+from iterant.halting import ExactRest, MostConfident, RuleState
 from iterant.nets.fast import accelerate
+from iterant.nets.protocol import TwoBest
 from iterant.solving import Film, Frame, Iteration, Solution, default_max_steps, solutions
 from iterant.tasks.inputs import gather
 from iterant.tasks.protocol import Batch, Problem, RulesCheck, sample_problems
@@ -135,6 +136,39 @@ def test_a_restricted_answer_is_legal_and_the_plain_one_is_kept() -> None:
         assert other.described()["allowed_answer"] == other.allowed_answer != ""
     assert "castling" in " ".join(restricted[1].problem.notes), "not part of a puzzle"
     assert restricted[0].problem.notes == (), "part of the FEN"
+
+
+def test_a_restricted_answer_is_of_the_iteration_that_answers() -> None:
+    """A legal answer stays, also if the rule took it from an earlier iteration than the last."""
+    pytest.importorskip("chess")
+    (problem,) = gather(CHESS, "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1").problems
+
+    class Forgetful:
+        """Sure of Rd8 after the first iteration, and of other squares less and less."""
+
+        def read(self, inputs: torch.Tensor) -> None:
+            return None
+
+        def start(self, inputs: torch.Tensor) -> torch.Tensor:
+            return inputs.new_zeros(1, 1, 8, 8)
+
+        def step(self, features: torch.Tensor, memory: object, index: int) -> torch.Tensor:
+            return features + 1
+
+        def answer(self, features: torch.Tensor) -> torch.Tensor:
+            step = int(features.max())
+            move = (7, 3), ((0, 3) if step == 1 else (7, 4))
+            ones = torch.zeros(1, 8, 8)
+            for cell in move:
+                ones[0][cell] = 4 / step
+            return torch.stack([-ones, ones], dim=1)
+
+        readout = TwoBest()
+
+    net: Any = Forgetful()
+    (solution,) = solutions(net, CHESS, [problem], max_steps=3, rule=MostConfident(), restrict=True)
+    assert (solution.answered_at, solution.steps) == (1, 3)
+    assert solution.answer == solution.allowed_answer == "d1d8"
 
 
 def test_extras_of_the_problem_in_json() -> None:

@@ -100,6 +100,9 @@ WRONG: dict[str, Callable[[], object]] = {
     ),
     "state is the state of a thought": lambda: API.think(NET, INPUTS, steps=1, state=3),
     "a prediction is a tensor, such as .* got 3": lambda: API.task("mazes").solved(3, BATCH),
+    r"is on meta, the targets are on cpu; use prediction.to\('cpu'\)": lambda: API.task(
+        "mazes"
+    ).solved(BATCH.targets.to("meta"), BATCH),
     "has 2 problems, numbered from 0, asked for 5": lambda: SUMS.describe(BATCH, 5),
     "asked for 5": lambda: MAZES.describe(MAZES.sample(2), 5),
     "a network is not called: iterant.solve": lambda: NET(INPUTS),

@@ -6,9 +6,10 @@
 
 A sample is at a fixed point ("settled" in results) if nothing changes at each of the last
 iterations, cycling with period p if it returns each time to its state p iterations before, and
-moving otherwise. `solve` calls more settled: see `iterant.halting`. Features are compared up
-to a tolerance relative to their norm, decoded answers exactly: correct answers can stay
-while features cycle. Only the last few states are kept, so memory does not grow with iterations.
+moving otherwise. `solve` also calls short cycles settled if their answers agree: see
+`iterant.halting`. Features are compared up to a tolerance relative to their norm, decoded answers
+exactly: correct answers can stay while features cycle. Only the last few states are kept, so memory
+does not grow with iterations.
 
 Path independence: each problem starts from the network's own features, from zeros, from Gaussian
 noise and from the initial features of another problem. The final features are compared with those

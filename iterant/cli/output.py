@@ -111,8 +111,8 @@ def output_may_fail(*, is_failure: bool = True) -> Iterator[None]:
         >>> with output_may_fail():
         ...     train("mazes", out="runs/m0", reporter=reporter)
 
-    The error is raised at the end, after the work is saved, unless that is no failure: the output
-    of a worker process is a log.
+    The error is raised at the end, after the work is saved; not with ``is_failure=False``, for a
+    worker process, whose output is a log.
     """
     output = _Output(sys.stdout)
     with contextlib.redirect_stdout(cast("Any", output)):

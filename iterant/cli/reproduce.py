@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from iterant.experiments.shifts import MazeExperiment
 
 _WIDE = 160
-"""Columns of the terminal that a whole table needs; narrower ones do without these:"""
+"""Width of a terminal from which tables have all columns."""
 _LEFT_OUT = ("95 %", "converged")
+"""Columns that are left out on narrower terminals."""
 
 
 def reproduce(

@@ -159,7 +159,7 @@ def draw_lines(axes: Axes, plot: Plot, lines: Sequence[Line], *, regime: int | N
     else:
         axes.ticklabel_format(axis="y", useOffset=False)
         low, high = axes.get_ylim()
-        if high - low < _LEAST_RANGE * max(abs(low), abs(high)):  # rounding errors are no curve
+        if high - low < _LEAST_RANGE * max(abs(low), abs(high)):  # a constant, but for rounding
             room = _LEAST_RANGE * max(abs(low), abs(high))
             axes.set_ylim(low - room, high + room)
     if plot.share:

@@ -172,7 +172,7 @@ def train_and_measure(job: Job) -> dict[str, Any] | None:
 def _train(job: Job) -> RunFolder:
     """Train in the plan's precision; if that is half precision and the run diverges, in float32.
 
-    The paper trains in float32, and an overflow of float16 is no failure of its recipe.
+    The paper trains in float32, and an overflow of float16 is not a failure of its recipe.
     """
     if not job.folder.is_started(f"{job.planned.name}-{EXACT}"):
         try:

@@ -64,7 +64,7 @@ def import_checkpoint(
         with torch.device("meta"):  # shapes only: do not allocate what a file claims
             net: Any = build(config.kind, config)
     except IterantError as error:
-        raise DataError(f"{source} is no network of the paper: {error}") from error
+        raise DataError(f"{source} is not a network of the paper: {error}") from error
     needs = Needs(config.dims, config.channels, config.classes)
     offered = Needs(task.dims, task.channels, task.classes)
     if needs != offered:
@@ -76,7 +76,7 @@ def import_checkpoint(
     expected = {theirs[name]: weight for name, weight in net.state_dict().items()}
     if faults := tensor_faults(expected, tensors):
         raise DataError(
-            f"{source} is no whole network of the paper ({faults}); "
+            f"{source} is not a complete network of the paper ({faults}); "
             "only DT, DT-Recall and feed-forward networks can be imported"
         )
     described = {

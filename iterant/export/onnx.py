@@ -43,7 +43,7 @@ _SPACES: dict[int, tuple[tuple[int, Space], ...]] = {
     1: ((1, (7,)), (3, (33,)), (2, (150,))),
     2: ((1, (8, 8)), (3, (26, 22)), (2, (48, 62))),
 }
-"""Batch and space of the inputs that are compared; none is the traced one."""
+"""Batch and space of the inputs that are compared, all different from the traced one."""
 
 _TRACED: dict[int, Space] = {1: (12,), 2: (12, 16)}
 """The space that is traced; even, for networks that read blocks of 2 × 2 pixels."""

@@ -95,7 +95,7 @@ def check_no_link(path: PathLike) -> None:
     """Refuse a symbolic link where iterant makes a folder itself.
 
     With ``checkpoints -> ~/other`` in a run folder from someone else, files would be written and
-    removed there. The owner of a link does not help: unpacked from an archive, it is the user's.
+    removed there. The owner of the link says nothing: unpacked from an archive, it is the user.
     The folder that the user names may be a link.
     """
     if Path(path).is_symlink():
@@ -125,7 +125,7 @@ def check_writable_folder(path: PathLike) -> Path:
     folder = Path(path)
     existing = next(p for p in (folder, *folder.absolute().parents) if os.path.lexists(p))
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        problem = "cannot be written" if existing.is_dir() else "is no folder"
+        problem = "cannot be written" if existing.is_dir() else "is not a folder"
         raise UsageError(
             f"cannot write into {quoted(path)}: {quoted(existing)} {problem}; choose another folder"
         )
@@ -147,7 +147,7 @@ def check_no_other_files(folder: Path, names: Collection[str], kind: str) -> Non
     for name in sorted(entry.name for entry in folder.glob("[!.]*")):
         if name not in names:
             raise RunError(
-                f"{quoted(folder)} is not empty (it has {name!r}) and is no {kind}; "
+                f"{quoted(folder)} is not empty (it has {name!r}) and is not a {kind}; "
                 f"choose another {argument('out')}"
             )
 
@@ -262,7 +262,7 @@ def to_json(value: Any, *, nan_to_null: bool = False) -> Any:
 
     def not_finite(text: str) -> None:
         if not nan_to_null:
-            raise ValueError(f"{text} is no number of JSON")
+            raise ValueError(f"{text} is not a JSON number")
 
     try:
         return json.loads(json.dumps(value, default=plain), parse_constant=not_finite)
@@ -306,7 +306,7 @@ def _parse(data: bytes, where: str) -> Any:
 
     def finite(text: str) -> float:
         if not math.isfinite(float(text)):
-            raise ValueError(f"{text[:20]} is no number of JSON")
+            raise ValueError(f"{text[:20]} is not a JSON number")
         return float(text)
 
     try:
@@ -374,8 +374,8 @@ def _last_line(path: PathLike) -> bytes:
 #
 # The lock is the system's advisory `flock` on a file, whose content is for messages. It ends with
 # the process, so a stale lock cannot exist. On NFS it works where the server offers locks. The
-# package filelock has exclusive locks only: to look whether a folder is locked takes a shared one,
-# so that two processes that look do not see each other, and files of others can be looked at.
+# package filelock has exclusive locks only. Asking whether a folder is locked needs a shared one:
+# processes that ask at the same time do not see each other, and the file may be read-only.
 
 
 @contextlib.contextmanager

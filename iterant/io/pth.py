@@ -2,9 +2,9 @@
 
     >>> content = load_pth("model_best.pth")
 
-`torch.load` with ``weights_only`` runs nothing of a file. It believes what the file says of sizes,
-though: a file of some kilobytes can be decompressed to gigabytes, claim more numbers than it holds,
-or nest tuples whose hash takes forever. So the file is checked before and its tensors after.
+`torch.load` with ``weights_only`` runs no code of a file. But it trusts the sizes that the file
+states: a few kilobytes can decompress to gigabytes, claim more numbers than there are, or nest
+tuples whose hash takes forever. So the file is checked before loading, and its tensors after.
 Everything is memory-mapped, where the format allows it: the zip format that PyTorch writes since
 2020.
 """
@@ -28,7 +28,7 @@ from iterant.io.files import PathLike, one_line_errors, open_to_read
 _LARGEST_PICKLE = 1 << 20
 """Bytes that describe the tensors, about 100 for each."""
 _MOST_OBJECTS, _DEEPEST = 1_000_000, 100
-"""Of a nested object, with those it refers to counted each time."""
+"""Most objects and levels of nesting; an object counts each time that it is referred to."""
 _CALLABLE = {"collections OrderedDict", "torch._utils _rebuild_parameter",
              "torch._utils _rebuild_tensor_v2"}  # fmt: skip
 """What the pickle of a state_dict calls, besides naming types of storage."""
@@ -51,9 +51,13 @@ def load_pth(path: PathLike) -> Any:
     except DataError:
         raise
     except Exception as error:  # on arbitrary bytes the restricted loader raises nearly anything
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0].split(". ")[0]
-        raise DataError(f"no file of tensors ({reason[:200]})") from error
+        raise DataError(f"not a file of tensors ({first_sentence(error)})") from error
     return content
+
+
+def first_sentence(error: Exception) -> str:
+    """What a library says is wrong with a file, without the advice that follows."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].split(". ")[0][:200]
 
 
 def _check_zip(file: BinaryIO, size: int) -> None:
@@ -97,7 +101,7 @@ def _check_pickle(stream: IO[bytes], size: int | None) -> None:
     for opcode, argument, _ in pickletools.genops(stream):
         name = opcode.name
         if name == "GLOBAL" and argument not in _CALLABLE and not argument.endswith("Storage"):
-            raise DataError(f"it names {argument.replace(' ', '.')[:100]}, which is no tensor")
+            raise DataError(f"it names {argument.replace(' ', '.')[:100]}, which is not a tensor")
         if isinstance(argument, int) and size is not None and argument > size:
             raise DataError("it claims more numbers than it holds")
         if name in _GET:

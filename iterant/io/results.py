@@ -15,6 +15,7 @@ import os
 import platform
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -65,13 +66,11 @@ def code_version() -> tuple[str | None, bool | None]:
     Changes in results/ do not count: writing one result must not mark the next as dirty. A copy
     without git history takes the commit from ``ITERANT_COMMIT`` (``-dirty`` appended if changed).
     """
-    if (_ROOT / ".git").exists():
+    if (_ROOT / ".git").exists() and shutil.which("git"):
         # Without GIT_DIR and the like: a hook or an outer git command sets them for another folder.
         clean = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
         command = ["git", "status", "--porcelain=v2", "--branch", "-uno", "--", ".", ":!results"]
-        process = subprocess.run(
-            ["/usr/bin/env", *command], cwd=_ROOT, env=clean, capture_output=True, text=True
-        )
+        process = subprocess.run(command, cwd=_ROOT, env=clean, capture_output=True, text=True)
         commit = re.search(r"^# branch\.oid (\w+)$", process.stdout, re.MULTILINE)
         if commit:
             return commit[1], any(not line.startswith("#") for line in process.stdout.splitlines())
@@ -207,7 +206,7 @@ def check_result(result: Any, where: str) -> dict[str, Any]:
     missing = [key for key in _KEYS if not isinstance(result, dict) or key not in result]
     if missing:
         raise RunError(
-            f"{where} is no result of iterant: {', '.join(missing)} missing; "
+            f"{where} is not a result of iterant: {', '.join(missing)} missing; "
             "remove it or write it again"
         )
     return dict(result)

@@ -261,7 +261,7 @@ def check_net(net: object) -> None:
 
 
 def check_precision(net: Net, dtype: torch.dtype) -> None:
-    """Raise NetError if the network needs more than half precision, and this is no more."""
+    """Raise NetError if the network needs more than half precision and ``dtype`` is only that."""
     if getattr(net, "exact_precision", False) and torch.finfo(dtype).bits < 32:
         raise NetError(
             f"{type(net).__name__} needs numbers that are exact in float32, and would be wrong in "
@@ -331,10 +331,23 @@ def check_user_net(net: Net, word: str, *, dims: int, channels: int, classes: in
             probe.eval()
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             memory, features = probe.read(inputs), probe.start(inputs)
+            before = copy.deepcopy(features)
             after = probe.step(features, memory, 0)
-            logits = probe.answer(after) if after.shape == features.shape else after
+            same_shape = getattr(after, "shape", None) == getattr(features, "shape", None)
+            logits = probe.answer(after) if same_shape else after
     except Exception:
         return
+    for method, value in (("start", features), ("step", after), ("answer", logits)):
+        if not isinstance(value, Tensor):
+            raise NetError(
+                f"{method}() of {word!r} gave {type(value).__name__}, wanted one tensor; "
+                "torch.cat joins several along their channels"
+            )
+    if not torch.equal(features.nan_to_num(), before.nan_to_num()):
+        raise NetError(
+            f"step() of {word!r} changes the features that it is given; return a new tensor: "
+            "features + change, not features += change"
+        )
     expected = (2, classes, *inputs.shape[2:])
     if after.shape != features.shape:
         raise NetError(
@@ -365,7 +378,7 @@ def build(kind: str, config: Any, seed: int | None = None) -> Net:
     """
     net_class = registry.find("net", kind)
     if not issubclass(net_class, nn.Module):
-        raise NetError(f"{kind!r} is no network: wanted a subclass of nn.Module")
+        raise NetError(f"{kind!r} is not a network: wanted a subclass of nn.Module")
     config_class: Any = getattr(net_class, "Config", None)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed or 0)
@@ -435,7 +448,7 @@ def tensor_faults(expected: Mapping[str, Tensor], tensors: Mapping[str, Tensor])
 
 
 def parameter_count(net: Net) -> int:
-    """The number of parameters; 0 for a network that is no ``nn.Module``."""
+    """The number of parameters; 0 for a network that is not an ``nn.Module``."""
     if not isinstance(net, nn.Module):
         return 0
     return sum(weight.numel() for weight in net.parameters())

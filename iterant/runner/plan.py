@@ -201,8 +201,9 @@ def planned(
     nets: set[tuple[str, Any]] = set()
     for point in points:
         task_name, task_object = point["task"], tasks[point["task"]]
-        if isinstance(point.get("size"), str):
-            point["size"] = task_object.parse_size(point["size"])
+        if isinstance(point.get("size"), str):  # which sizes are valid depends on the kind
+            kind = with_problems(task_object, point.get("problems") or "")
+            point["size"] = kind.parse_size(point["size"])
         changes = {key: point[key] for key in point if key not in ("task", "recipe")}
         full_recipe = recipe_for(task_object, point["recipe"], **changes)
         split_sizes(with_problems(task_object, full_recipe.problems), full_recipe)

@@ -37,12 +37,13 @@ from torch.utils.data import TensorDataset
 from iterant.errors import DataError, TaskError
 from iterant.formatting import counted
 from iterant.io.files import check_regular, make_folder, write_atomic
-from iterant.io.pth import load_pth
+from iterant.io.pth import first_sentence, load_pth
 from iterant.rng import Stream
 from iterant.tasks.mazes.grid import to_image, to_pixels
 from iterant.tasks.protocol import Batch, Size, Task
 
 _TOKEN_FILES = ("all__inputs.npy", "all__labels.npy")
+_FORMATS = "(N, bits), (N, 3, H, W) with even sides or (N, 12, 8, 8)"
 
 
 def dataset(
@@ -81,8 +82,7 @@ class _ProblemSet:
             3: len(space) == 2 and space[0] >= 8 and space[0] % 2 == 0,
             12: space == [8, 8],
         }
-        formats = "(N, bits), (N, 3, H, W) with even sides or (N, 12, 8, 8)"
-        _check(self.paths[0], self.count and fits.get(self.channels), formats)
+        _check(self.paths[0], self.count and fits.get(self.channels), _FORMATS)
         shape = (self.count, *space)
         _check(self.paths[1], self.targets.shape == shape, f"an array of shape {shape}")
         self.size: Size = (space[0] - 6) // 2 if self.channels == 3 else space[0]
@@ -104,7 +104,7 @@ class _ProblemSet:
         return Batch(inputs - 0.5 if self.channels == 1 else inputs, targets)
 
     def _orient(self, colours: Path) -> None:
-        """Read who moves, and find out whether the rows of moves are reversed to those of boards.
+        """Read who moves, and find out whether the rows of moves are in reverse order.
 
         A move starts on a piece of the mover and ends on a square without one.
         """
@@ -201,12 +201,18 @@ def read_easy_to_hard(path: str | Path) -> Batch:
 
 
 def save_easy_to_hard(batch: Batch, folder: str | Path) -> None:
-    """Write problems in the benchmark's layout, which the authors' code reads.
+    """Write strings, mazes or chess puzzles in the benchmark's layout; the authors' code reads it.
 
     >>> save_easy_to_hard(task.sample(100, size=13, seed=1), "data/maze_data_test_13")
     """
-    path = make_folder(folder)
     inputs, targets = batch.inputs.cpu(), batch.targets.cpu()
+    is_known = (inputs.dim(), inputs.shape[1]) in ((3, 1), (4, 3), (4, 12))
+    if not is_known or not ((targets == 0) | (targets == 1)).all():
+        raise TaskError(
+            f"the benchmark has {_FORMATS} with answers of 0 and 1, got {batch!r}; "
+            "torch.save writes other problems"
+        )
+    path = make_folder(folder)
     files: dict[str, Tensor | NDArray[Any]]
     if inputs.dim() == 3:
         length = inputs.shape[-1]
@@ -253,7 +259,7 @@ def _load(path: Path) -> Tensor:
             return torch.from_numpy(np.load(path, mmap_mode="c", allow_pickle=False))
         values = load_pth(path)
     except Exception as error:  # on arbitrary bytes numpy raises nearly anything
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0].split(". ")[0]
+        reason = first_sentence(error)
         raise DataError(f"{path} cannot be read ({reason}); copy the file again") from error
     if not isinstance(values, Tensor):
         raise DataError(f"{path} holds a {type(values).__name__}, wanted one tensor")

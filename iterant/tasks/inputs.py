@@ -89,7 +89,7 @@ def gather(
     problems: list[Problem] = []
     refused: list[tuple[str, IterantError]] = []
     read = getattr(task, "read", lambda part: Problem(task.encode(part.text), part.name))
-    for material in _materials(where, stdin, kind):
+    for material in _materials(where, stdin, kind, refused):
         try:
             if not material.content.strip():
                 raise TaskError(f"{material.name or 'the problem'} is empty; give a problem")
@@ -121,8 +121,13 @@ def gather(
     return InputProblems(tuple(problems), tuple(refused))
 
 
-def _materials(where: str, stdin: BinaryIO | None, kind: str | None) -> Iterator[Material]:
-    """The materials, one file at a time."""
+def _materials(
+    where: str,
+    stdin: BinaryIO | None,
+    kind: str | None,
+    refused: list[tuple[str, IterantError]],
+) -> Iterator[Material]:
+    """The materials, one file at a time; of a folder, files that cannot be read are ``refused``."""
     if where == "-":
         if stdin is None:
             raise TaskError("there is no standard input here; give a file or the problem itself")
@@ -136,9 +141,16 @@ def _materials(where: str, stdin: BinaryIO | None, kind: str | None) -> Iterator
         if not files:
             raise DataError(f"the folder {where} holds no file; give one with problems in it")
         for each in files:
-            with one_line_errors("read", each), open_to_read(each, pipes=True) as file:
-                content = file.read(_LARGEST + 1)
-            yield _detect_kind(each.name, content, kind)
+            try:
+                with one_line_errors("read", each), open_to_read(each, pipes=True) as file:
+                    content = file.read(_LARGEST + 1)
+                material = _detect_kind(each.name, content, kind)
+            except DataError as error:
+                if each == path:
+                    raise
+                refused.append((each.name, error))
+            else:
+                yield material
         return
     is_path = path.suffix.lower() in _SUFFIXES or where.startswith(("/", "./", "../"))
     if "\n" not in where and is_path:

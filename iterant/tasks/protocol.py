@@ -350,6 +350,11 @@ class BaseTask(ABC):
     def solved(self, prediction: Tensor, batch: Batch) -> Tensor:
         """(N,) bool: the strict metric, every position right."""
         check_prediction(prediction, batch)
+        if prediction.device != batch.targets.device:
+            raise TaskError(
+                f"the prediction is on {prediction.device}, the targets are on "
+                f"{batch.targets.device}; use prediction.to({str(batch.targets.device)!r})"
+            )
         if not batch.labelled:
             raise TaskError(
                 "the answers of these problems are not known, so none can be judged; "

@@ -66,7 +66,8 @@ class PlainTask(SizedTask):
             ) from error
         if not (np.isfinite(inputs).all() and (answers == answers.round()).all()):
             raise TaskError(
-                f"{name} gave an input that is NaN or infinite, or a class that is no whole number"
+                f"{name} gave an input that is NaN or infinite, or a class that is not a whole "
+                "number"
             )
         batch = Batch(torch.from_numpy(inputs), torch.from_numpy(answers.astype(np.int64)))
         _check_batch(self.spec, batch, len(numbers), name)

@@ -58,7 +58,7 @@ class RunProgress:
         return ", ".join(parts)
 
     def accuracies(self, names: Iterable[str]) -> str:
-        """Those there are: "validation 78.0 % after 30 iterations; size 48: 79.0 % after 60 …"."""
+        """As text: "validation 78.0 % after 30 iterations; size 48: 79.0 % after 60 …"."""
         groups: dict[str, list[str]] = {}
         for name in names:
             if name not in self.figures or name.endswith(" change"):

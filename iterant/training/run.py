@@ -30,7 +30,7 @@ from iterant.nets.fast import can_unroll_messages
 from iterant.nets.from_recipe import build_network
 from iterant.nets.protocol import shape_faults
 from iterant.rng import check_seed
-from iterant.tasks.protocol import Task, with_problems
+from iterant.tasks.protocol import Task, offers, with_problems
 from iterant.threads import number_is_chosen, spins_on_busy_cores
 from iterant.training.data import TrainingSet, split_sizes
 from iterant.training.distributed import ProcessGroup
@@ -42,7 +42,7 @@ from iterant.training.recipe import recipe as named_recipe
 from iterant.training.trainer import Trainer
 
 _MOST_THREADS = 1024
-"""A larger number in a file is not believed."""
+"""A larger number in a file is ignored."""
 _SMALL_NETWORK = 30_000
 """Parameters below which a run uses one thread (``results/speed/threads-by-load.json``)."""
 
@@ -413,7 +413,13 @@ def _task_name(task: Task) -> str:
 
 
 def recipe_for(task: Task, recipe: Recipe | str, **changes: Any) -> Recipe:
-    """The recipe, or the one of that name for this task, with the changes applied."""
+    """The recipe, or the one of that name for this task, with the changes applied.
+
+    The kind of problems of a task object, ``Mazes(problems="p=0.1")``, is such a change: the run
+    has to record it.
+    """
+    if offers(task, "with_problems") and (problems := getattr(task, "problems", "")):
+        changes = {"problems": problems, **changes}
     if isinstance(changes.get("net"), type):
         changes["net"] = registry.name_of("net", changes["net"])
         registry.allow(changes["net"])

@@ -58,6 +58,7 @@ class Trainer:
         self.recipe, self.device, self.processes = recipe, device, processes
         self.user_objective = objective
         self.objective = build_objective(recipe, processes, objective)
+        self._may_draw = ":" in registry.name_of("net", type(net))  # ours draw nothing
         module: Any = net
         self.master: nn.Module = module.to(device)
         if device.type == "cuda":
@@ -110,7 +111,8 @@ class Trainer:
     def step(self, inputs: Tensor, targets: Tensor, rng: StepRng, lr_factor: float) -> Tensor:
         """One optimizer step; returns the loss, a scalar on the device (reading it waits)."""
         torch._foreach_zero_(_gradients(self.compute))
-        loss = self.objective.run(self.unroll, inputs.to(self.dtype), targets, rng)
+        with self._seeded(rng):
+            loss = self.objective.run(self.unroll, inputs.to(self.dtype), targets, rng)
         if self.loss_scale is not None:
             self.loss_scale.finite_loss.copy_(loss.isfinite())
         for group in self.optimizer.param_groups:
@@ -125,6 +127,16 @@ class Trainer:
             self._ema_weight.fill_(1 - decay)
         self._apply()
         return loss
+
+    @contextmanager
+    def _seeded(self, rng: StepRng) -> Iterator[None]:
+        """Seed PyTorch's CPU generator, from which a user-defined network may draw dropout."""
+        if not self._may_draw:
+            yield
+            return
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.set_state(rng.generator("dropout").get_state())
+            yield
 
     def _apply_gradients(self) -> None:
         """Step the optimizer, then update everything that depends on the weights."""
@@ -152,29 +164,46 @@ class Trainer:
         if self.fused is not None:
             self.fused.refresh()
 
+    @torch.no_grad()
+    def _copy_buffers(self, source: nn.Module, target: nn.Module) -> None:
+        """Copy buffers, which the half-precision copy changes: running means of batch norm."""
+        if source is not target:
+            for old, new in zip(target.buffers(), source.buffers(), strict=True):
+                old.copy_(new)
+
     @contextmanager
     def with_ema_weights(self) -> Iterator[Net]:
-        """The network to evaluate, with EMA weights inside the block if the recipe has them."""
-        if self.ema is None:
-            yield self.compute
-            return
-        weights = list(self.compute.parameters())
-        raw = [weight.detach().clone() for weight in weights]
-        with torch.no_grad():
-            torch._foreach_copy_(weights, list(self.ema.values()))
+        """The network in evaluation mode, inside the block with EMA weights if there are any."""
+        weights, raw = list(self.compute.parameters()), []
+        if self.ema is not None:
+            raw = [weight.detach().clone() for weight in weights]
+            with torch.no_grad():
+                torch._foreach_copy_(weights, list(self.ema.values()))
+        # User-defined networks may have dropout and batch norm.
+        modes = {module: module.training for module in self.compute.modules()}
+        self.compute.eval()
         try:
             yield self.compute
         finally:
-            with torch.no_grad():
-                torch._foreach_copy_(weights, raw)
+            for module, mode in modes.items():
+                module.training = mode
+            if raw:
+                with torch.no_grad():
+                    torch._foreach_copy_(weights, raw)
 
     def evaluated_weights(self) -> dict[str, Tensor]:
         """The weights to evaluate and ship, named as in a checkpoint."""
-        weights = {**self.master.state_dict(), **(self.ema or {})}  # buffers have no EMA
+        self._copy_buffers(self.compute, self.master)
+        weights = self.master.state_dict()
+        if self.ema is not None:  # buffers have none, and tied weights one under several names
+            means = dict(zip(self.master.parameters(), self.ema.values(), strict=True))
+            named = self.master.named_parameters(remove_duplicate=False)
+            weights |= {name: means[weight] for name, weight in named}
         return {f"net.{name}": weight for name, weight in weights.items()}
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything that the next step depends on, named for a checkpoint."""
+        self._copy_buffers(self.compute, self.master)
         scale, states = self.loss_scale, self.optimizer.state_dict()["state"]
         parts: dict[str, dict[str, Tensor]] = {
             "net": self.master.state_dict(),
@@ -216,6 +245,7 @@ class Trainer:
             self.loss_scale.scale.copy_(parts["scaling"]["scale"])
             self.loss_scale.grown.copy_(parts["scaling"]["grown"])
         self.objective.restore({name: x.to(self.device) for name, x in parts["pool"].items()})
+        self._copy_buffers(self.master, self.compute)
         self._sync_copies()
         self.steps = steps
 

@@ -119,7 +119,7 @@ def test_a_run_of_limited_time_still_counts_as_missing(
     ("words", "problem"),
     [
         (("fig-chess", "--data", SAMPLE), "the range 600000:700000"),
-        (("compare-n-zero", "--results", "here"), "runs' is no folder"),
+        (("compare-n-zero", "--results", "here"), "runs' is not a folder"),
     ],
 )
 def test_errors_before_training(

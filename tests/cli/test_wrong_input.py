@@ -195,5 +195,5 @@ def test_targets_are_checked_before_work_begins(
     assert code == 2
     assert errors.startswith("iterant: error: ")
     assert errors.count("\n") == 1
-    assert re.search("is no folder|there is no folder|no name|it is a folder", errors)
+    assert re.search("is not a folder|there is no folder|no name|it is a folder", errors)
     assert sorted(Path().iterdir()) == before

@@ -155,7 +155,7 @@ def test_an_edited_seed_is_an_error(tmp_path: Path) -> None:
 def test_an_invalid_result_is_an_error(tmp_path: Path) -> None:
     keep(tmp_path, "sums-n0", 0, [1])
     (tmp_path / "x.json").write_text("{}")
-    with pytest.raises(RunError, match=r"x.json.*is no result"):
+    with pytest.raises(RunError, match=r"x.json.*is not a result"):
         read_records(tmp_path)
 
 

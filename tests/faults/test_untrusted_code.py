@@ -243,15 +243,15 @@ def test_a_strangers_sweep_file(text: str, capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
-        ({"task": PREPARE}, "is no task"),
-        ({"task": "os:abort"}, "is no task"),
+        ({"task": PREPARE}, "is not a task"),
+        ({"task": "os:abort"}, "is not a task"),
         ({"task": PREPARE, "data": {"init_main_from_path": "folder/README.md"}}, "'data' in"),
         ({"net": {"kind": "local-rule", "config": {
-            "dims": 1, "channels": 1, "readout": "os:abort"}}}, "is no readout"),
+            "dims": 1, "channels": 1, "readout": "os:abort"}}}, "is not a readout"),
         ({"net": {"kind": "local-rule", "config": {
-            "dims": 1, "channels": 1, "readout": "http.server:test"}}}, "is no readout"),
-        ({"net": {"kind": "torch.nn:Identity", "config": {}}}, "is no net"),
-        ({"net": {"kind": "torch:compile", "config": {"model": 1}}}, "is no net"),
+            "dims": 1, "channels": 1, "readout": "http.server:test"}}}, "is not a readout"),
+        ({"net": {"kind": "torch.nn:Identity", "config": {}}}, "is not a net"),
+        ({"net": {"kind": "torch:compile", "config": {"model": 1}}}, "is not a net"),
     ],
     ids=str,
 )  # fmt: skip
@@ -266,9 +266,9 @@ def test_what_is_trusted_is_checked_before_it_is_called(
 
 def test_the_callers_own_names_are_checked_too(capsys: pytest.CaptureFixture[str]) -> None:
     for line, fault in (
-        (f"sample {PREPARE} --data folder/README.md", "is no task"),
-        ("solve prefix-sums 10 --halt os:abort", "is no rule"),
-        ("train prefix-sums --net os:abort --out runs/x", "is no net"),
+        (f"sample {PREPARE} --data folder/README.md", "is not a task"),
+        ("solve prefix-sums 10 --halt os:abort", "is not a rule"),
+        ("train prefix-sums --net os:abort --out runs/x", "is not a net"),
     ):
         code, errors = call(line, capsys)
         assert code == 2

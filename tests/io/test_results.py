@@ -42,7 +42,7 @@ def test_invalid_names(tmp_path: Path, name: str) -> None:
 def test_other_files_are_refused(tmp_path: Path) -> None:
     for content in ('{"name": "c"}', "[]"):
         (tmp_path / "c.json").write_text(content)
-        with pytest.raises(RunError, match=r"c\.json' is no result .*command.*missing"):
+        with pytest.raises(RunError, match=r"c\.json' is not a result .*command.*missing"):
             read_result(tmp_path / "c.json")
 
 

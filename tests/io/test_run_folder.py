@@ -46,7 +46,7 @@ def test_folder_in_use_is_refused(run: RunFolder, tmp_path: Path) -> None:
         with pytest.raises(RunError, match=r"not empty \(it has 'thesis.tex'\).*another out"):
             check(tmp_path / "full")
         for place in ("thesis.tex", "thesis.tex/m0"):
-            with pytest.raises(UsageError, match="is no folder"):
+            with pytest.raises(UsageError, match="is not a folder"):
                 check(tmp_path / "full" / place)
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["thesis.tex"]
     (tmp_path / "empty").mkdir()

@@ -70,6 +70,13 @@ FourClasses = network_with(answer=lambda self, features: features)
 Growing = network_with(
     step=lambda self, features, memory, index: torch.cat([features, features], dim=1)
 )
+Pair = network_with(
+    start=lambda self, inputs: (inputs, inputs),
+    step=lambda self, features, memory, index: features,
+    answer=lambda self, features: features[0],
+)
+Logits = network_with(answer=lambda self, features: [self.head(features)])
+InPlace = network_with(step=lambda self, features, memory, index: features.add_(memory))
 NaNStep = network_with(step=lambda self, features, memory, index: features * torch.nan)
 NaNAnswer = network_with(answer=lambda self, features: self.head(features) * torch.nan)
 # Errors inside a method are left for later, and a network may divide by a norm.
@@ -98,6 +105,9 @@ def test_a_valid_network_passes_and_is_unchanged(cls: type[Plain], dims: int) ->
         (FourClasses, "wanted (2, 2, 8): a score for each of 2 classes at every position"),
         (Growing, "makes features of shape (2, 8, 8) from (2, 4, 8)"),
         (Frozen, "'mine:Net' has no parameter with requires_grad"),
+        (Pair, "start() of 'mine:Net' gave tuple, wanted one tensor"),
+        (Logits, "answer() of 'mine:Net' gave list, wanted one tensor"),
+        (InPlace, "step() of 'mine:Net' changes the features that it is given"),
         (NaNStep, "step() of 'mine:Net' gives NaN"),
         (NaNAnswer, "answer() of 'mine:Net' gives NaN"),
     ],
@@ -146,11 +156,13 @@ class Thirds(PlainTask):
 def test_a_class_is_trained_and_its_run_loads(
     tmp_path: Path, task: Task, net: type[Plain], arguments: dict[str, int]
 ) -> None:
-    with torch.random.fork_rng(devices=[]):  # its dropout draws from the global generator
-        run = iterant.train(
-            task, net=net, out=tmp_path / "run", size=8, count=20, batch_size=8, epochs=1,
+    run, again = (
+        iterant.train(
+            task, net=net, out=tmp_path / name, size=8, count=20, batch_size=8, epochs=1,
             iterations=3, objective="progressive", monitor_every=0, device="cpu",
-        )  # fmt: skip
+        )
+        for name in ("run", "again")
+    )  # fmt: skip
     kind = f"{__name__}:{net.__name__}"
     assert run.config["net"] == {"kind": kind, "config": arguments}
     loaded: Any = iterant.load(run)
@@ -158,6 +170,8 @@ def test_a_class_is_trained_and_its_run_loads(
     weights = {f"net.{name}": weight for name, weight in loaded.state_dict().items()}
     assert weights.keys() == stored.keys()
     assert all(torch.equal(weights[name], stored[name]) for name in stored)
+    repeated, _ = again.load(run.config["prefer"], "net.")
+    assert all(torch.equal(repeated[name], stored[name]) for name in stored), "dropout is seeded"
     batch = task.sample(3, size=8)
     assert iterant.solve(loaded, batch.inputs, max_steps=5).prediction.shape == (3, 8)
 

@@ -214,7 +214,7 @@ def test_a_job_may_import_what_its_sweep_may(
         (lambda: sweep("x.toml", at_once=0), "at_once must be at least 1"),
         (lambda: sweep(small_plan(), launch=Launch(nodes=2)), "this machine is one node"),
         (lambda: sweep(small_plan(), seeds="0-3"), "seeds are for a plan in a file"),
-        (lambda: sweep(small_plan(), results=__file__), "is no folder"),
+        (lambda: sweep(small_plan(), results=__file__), "is not a folder"),
     ],
 )  # fmt: skip
 def test_wrong_settings(make: Any, message: str) -> None:

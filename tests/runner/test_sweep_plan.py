@@ -70,6 +70,12 @@ def test_lists_in_tests_give_one_test_each() -> None:
     assert by_task["prefix-sums"] == (EvaluationSpec(task="prefix-sums"),)
 
 
+def test_a_size_in_words_is_one_of_the_kind_of_problems() -> None:
+    fields = {"problems": "walls=0.3", "size": "12", "net": "dt", "width": 4}  # 12 is even
+    (run,) = planned("walls", task="mazes", recipe="paper", fields=fields).runs
+    assert run.changes["size"] == 12
+
+
 def test_sizes_are_those_of_the_problems_that_a_recipe_names() -> None:
     (run,) = planned("m", task="mazes", fields={"net": "max-plus"}).runs  # on grids of even size
     assert run.changes == {"net": "max-plus"}

@@ -44,6 +44,23 @@ def benchmark(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize(
+    ("inputs", "targets"),
+    [
+        (torch.zeros(2, 3, 8), torch.zeros(2, 8)),  # only one channel would be written
+        (torch.zeros(2, 1, 8), torch.full((2, 8), 2)),
+        (torch.zeros(2, 5, 8, 8), torch.zeros(2, 8, 8)),
+        (torch.zeros(2, 3, 8, 8), torch.full((2, 8, 8), -1)),
+    ],
+)
+def test_other_problems_are_not_saved(
+    inputs: torch.Tensor, targets: torch.Tensor, tmp_path: Path
+) -> None:
+    with pytest.raises(TaskError, match="with answers of 0 and 1, got Batch"):
+        save_easy_to_hard(Batch(inputs, targets.long()), tmp_path / "set")
+    assert not (tmp_path / "set").exists()
+
+
 @pytest.mark.parametrize("name", ["mazes", "prefix-sums", "chess"])
 def test_save_and_read(name: str, tmp_path: Path) -> None:
     batch = iterant.task(name).sample(5)

@@ -67,6 +67,22 @@ def test_several_mazes_in_a_file(tmp_path: Path) -> None:
     assert [problem.batch.inputs.shape[-2:] for problem in found] == [(8, 12), (10, 12)]
 
 
+def test_a_file_of_a_folder_that_cannot_be_read_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sums = iterant.task("prefix-sums")
+    monkeypatch.setattr("iterant.tasks.inputs._LARGEST", 8)
+    for name, bits in (("a.txt", "1" * 9), ("b.txt", "11")):
+        (tmp_path / name).write_text(bits)
+    found = gather(sums, str(tmp_path))
+    assert [problem.name for problem in found.problems] == ["b.txt"]
+    ((name, error),) = found.refused
+    assert name == "a.txt"
+    assert "has more than 8 B" in str(error)
+    with pytest.raises(DataError, match=r"^a.txt has more than 8 B"):
+        gather(sums, str(tmp_path / "a.txt"))
+
+
 def test_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError, match="holds no file"):
         gather(iterant.task("prefix-sums"), str(tmp_path))

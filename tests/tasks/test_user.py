@@ -104,7 +104,7 @@ def test_encode_is_refused() -> None:
         (np.zeros((1, 8)), "must give a pair of arrays"),
         ((np.zeros((1, 8)), ["a"] * 8), "must give a pair of arrays"),
         ((np.full((1, 8), np.nan), np.zeros(8)), "an input that is NaN or infinite"),
-        ((np.zeros((1, 8)), np.full(8, 0.5)), "no whole number"),
+        ((np.zeros((1, 8)), np.full(8, 0.5)), "not a whole number"),
         (([[0, 1], [1]], [0, 1]), "of the same shapes"),
     ],
 )

@@ -17,7 +17,16 @@ from iterant.errors import RunError, UsageError
 from iterant.io import RunFolder, read_json, write_json
 from iterant.tasks.prefix_sums import PrefixSums
 from iterant.training import train
-from iterant.training.run import threads_of
+from iterant.training.recipe import Recipe
+from iterant.training.run import recipe_for, threads_of
+
+
+def test_a_run_records_the_problems_of_its_task() -> None:
+    loops = iterant.task("mazes", problems="p=0.1")
+    for recipe in ("best", Recipe(problems="start=any")):  # both have another kind
+        assert recipe_for(loops, recipe).problems == "p=0.1"
+    assert recipe_for(loops, "best", problems="walls=0.3").problems == "walls=0.3"
+    assert recipe_for(iterant.task("mazes"), "best").problems == "start=any"
 
 
 @pytest.mark.parametrize("kind", ["progressive", "pool"])

@@ -9,6 +9,12 @@ On a CPU, local rules and max-plus networks compute only the cells that can chan
 (`iterant.nets.fast.cuda`). The paper's networks run in fewer and larger kernels
 (`iterant.nets.fast.deep_thinking`, `iterant.nets.fast.strings`). `iterant.solve` and
 `iterant.evaluate` call this themselves.
+
+What callers must know: a sparse form keeps tables of the inputs that it read last. It serves one
+batch at a time, and `iterant.solving.iterate_until_done` tells it which samples stay
+(`select_samples`). With ``reuse`` an iteration overwrites the features; `previous_features` gives
+those before the latest iteration, and older ones are gone. So `iterant.solve` asks for it only if
+the halting rule and the callback have ``copies = True``: they clone what they keep.
 """
 
 from __future__ import annotations

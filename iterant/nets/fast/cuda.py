@@ -31,7 +31,7 @@ _BYTES = 1 << 27
 
 
 class _Block:
-    """Some iterations that follow each other."""
+    """Consecutive iterations, computed ahead of the caller."""
 
     def __init__(self, features: Tensor, changes: Tensor) -> None:
         """``features`` (A, B, N, W); ``changes`` (A, B): the largest change of each sample."""

@@ -119,7 +119,7 @@ class Fused:
     def __init__(self, net: PaperNet) -> None:
         self.net, self.config, self.readout = net, net.config, net.readout
         self.tape = Tape()
-        # Weights are no autograd inputs (the tape takes their gradients); this input requires grad.
+        # Weights are not autograd inputs: the tape takes their gradients. This input requires grad.
         self._token = torch.zeros((), device=net.projection.weight.device, requires_grad=True)
         self._flat = net.config.dims == 1
         layer = self.layer_type

@@ -42,7 +42,7 @@ def _step_kernel(
     high: tl.constexpr,
     deep: tl.constexpr,
 ) -> None:
-    """following = tanh(relu(features[reads] @ sight + term) @ mix + bias), 0 where is no cell."""
+    """following = tanh(relu(features[reads] @ sight + term) @ mix + bias), 0 outside of cells."""
     # One program computes ``high`` cells of one sample. Sizes with _pad are powers of 2.
     sample = tl.program_id(1).to(tl.int64)
     cell = tl.program_id(0) * high + tl.arange(0, high)

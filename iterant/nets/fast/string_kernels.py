@@ -114,7 +114,7 @@ def convolve(
 ) -> None:
     """Write conv(x) + added into ``out``, by ReLU or zero where ``sign`` is not positive.
 
-    x (R, C), kernel (N, 3 C), all others (R, N). Rows that are no position become zero.
+    x (R, C), kernel (N, 3 C), all others (R, N). Rows that are not positions become zero.
     """
     high, wide, deep = TILE, TILE, _DEPTH
     rows, channels = x.shape
@@ -156,7 +156,7 @@ def kernel_gradients(
     """Write the gradients of some layers' kernels into ``out`` (layers, N, 3 C), in float32.
 
     x (layers, R, C) are the layers' inputs, gradient (layers, R, N) those of their outputs; both
-    are zero in rows that are no position, and R is a multiple of `TILE`.
+    are zero in rows that are not positions, and R is a multiple of `TILE`.
     """
     high, wide, deep = TILE, _WIDER, _DEPTH
     layers, rows, channels = x.shape

@@ -288,7 +288,7 @@ def parse_move(position: Position, text: str) -> Move:
         if move:
             return move.from_square, move.to_square
     raise TaskError(
-        f"{text!r} is no legal move there or stands for several; write one like Nf3, Nbd2 or O-O"
+        f"{text!r} is not a legal move there or stands for several; write one like Nf3, Nbd2 or O-O"
     )
 
 
@@ -302,7 +302,7 @@ def as_move(position: Position, squares: Sequence[int]) -> Move | None:
 
 
 def move_text(position: Position, squares: Sequence[int]) -> str:
-    """Marked squares as ``e2e4``, or a note that they are no move."""
+    """Marked squares as ``e2e4``, or a note that they are not a move."""
     if move := as_move(position, squares):
         return square_name(move[0]) + square_name(move[1])
     if len(squares) > 4:

@@ -62,7 +62,7 @@ BLOCK = 1 << 16
 LONGEST_LINE = 1 << 20
 """Longer than any row: a longer line means that this is another kind of file."""
 MOST_UNREADABLE = 10_000
-"""Lines that are no puzzle; with more of them, at least half of the lines must be puzzles."""
+"""Lines that are not puzzles; with more of them, at least half of the lines must be puzzles."""
 
 _COLUMNS: tuple[str, ...] = ROW.names or ()
 _ENDINGS = (".npy", ".npy.xz")
@@ -147,7 +147,7 @@ def _read(file: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
                 raise ValueError("it is cut off, or larger than its file allows")
     except Exception as error:  # on arbitrary bytes numpy raises nearly anything
         reason = " ".join(str(error).split())[:200]
-        raise DataError(f"{file} is no whole array ({reason}); copy or pack it again") from error
+        raise DataError(f"{file} is not a complete array ({reason}); pack it again") from error
     if column.dtype != dtype.base or column.ndim < 1 or column.shape[1:] != dtype.shape:
         raise DataError(
             f"{file} must hold {dtype} in each row, got {column.shape} {column.dtype}; "
@@ -292,7 +292,7 @@ def read_puzzles(raw: BinaryIO, name: str) -> Iterator[tuple[int, tuple[Any, ...
 def _pack_row(
     chess: Any, name: str, fen: str, moves: str, rating: str, deviation: str, themes: str
 ) -> tuple[Any, ...]:
-    """The fields of `ROW` for one puzzle; ValueError if it is none."""
+    """The fields of `ROW` for one puzzle; ValueError if it is not one."""
     if len(name) != 5 or not (name.isascii() and name.isalnum()):
         raise ValueError(f"the id must be five letters or digits, got {name[:20]!r}")
     line = moves.split()

@@ -76,7 +76,8 @@ _MIXED, _PLAIN, _CLEAN = 0.1, 0.9, 0.97
 """Largest share of cells of two colours; smallest mean share of a cell's main colour; and when no
 cells wider than high are looked for."""
 _MOST_WRONG, _FEW_WRONG, _BETTER = 0.5, 0.05, 0.6
-"""Pixels in cells of the other colour: most, few enough to stop, and in a finer grid."""
+"""Share of pixels in cells of the other colour: the largest allowed; small enough to stop looking;
+and the factor by which a finer grid must have fewer."""
 _SHARP_COLOURS = 8
 _RIM = 0.2
 """Share of a cell on each side that is ignored, because edges are blurred."""
@@ -192,7 +193,7 @@ def _sides(grid: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def _inside(codes: Pixels, margins: list[int]) -> Pixels:
-    """Without so many lines at the top, the bottom, the left and the right."""
+    """Without this many lines at the top, bottom, left and right."""
     top, bottom, left, right = margins
     return codes[top : codes.shape[0] - bottom, left : codes.shape[1] - right]
 
@@ -247,7 +248,7 @@ def _open(content: bytes) -> Image:
                     paper = Image.new("RGBA", image.size, "white")
                     return Image.alpha_composite(paper, image.convert("RGBA")).convert("RGB")
     except UnidentifiedImageError as error:
-        raise DataError("this is no picture that can be read; save it as a PNG") from error
+        raise DataError("this is not a picture that can be read; save it as a PNG") from error
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise DataError(f"the picture is damaged ({error}); save a smaller PNG") from error
     raise TaskError(
@@ -502,7 +503,7 @@ def _square_counts(walls: NDArray[np.bool_]) -> list[tuple[int, int]]:
 
 
 def _peaks(strength: Values) -> list[int]:
-    """The numbers, from 1, at which a strength is higher than around and high enough."""
+    """The positions, from 1, of the local maxima above `_PEAK`."""
     padded = np.pad(strength, 1)
     is_peak = (strength >= padded[:-2]) & (strength >= padded[2:]) & (strength > _PEAK)
     peaks: list[int] = (np.flatnonzero(is_peak) + 1).tolist()
@@ -521,7 +522,7 @@ def _run_lengths(mask: NDArray[np.bool_]) -> tuple[float, float, float]:
 
 
 def _usual(lengths: NDArray[np.int64]) -> float:
-    """The shortest of the lengths of runs that most pixels lie in."""
+    """The typical length of a run: the shortest of those that hold the most pixels."""
     counts = np.bincount(lengths, minlength=3)
     pixels_in = np.convolve(counts * np.arange(len(counts)), [1, 1, 1], "same")
     mode = int((pixels_in > pixels_in.max() / 2).argmax())

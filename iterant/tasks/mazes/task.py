@@ -116,7 +116,7 @@ class Mazes(SizedTask):
 
     def with_problems(self, problems: str) -> Mazes:
         """The task with other mazes, ``start=any``; those of files stay as they are."""
-        return self if self.data is not None else Mazes(problems=problems)
+        return self if self.data is not None else type(self)(problems=problems)
 
     def sample(
         self, count: int, *, size: Size | None = None, seed: int = 0, first: int = 0

@@ -186,7 +186,7 @@ def test_impossible_and_finished_positions_are_refused(fen: str, reason: str) ->
 def test_lenient_notation(fen: str, text: str, squares: str | None) -> None:
     position = parse_fen(fen)
     if squares is None:
-        with pytest.raises(TaskError, match="is no legal move there or stands for several"):
+        with pytest.raises(TaskError, match="is not a legal move there or stands for several"):
             parse_move(position, text)
     else:
         assert "".join(map(square_name, parse_move(position, text))) == squares

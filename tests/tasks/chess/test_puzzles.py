@@ -106,7 +106,7 @@ def test_pickles_and_broken_files_are_refused(folder: Path, tmp_path: Path, endi
     broken += [squeeze(pickle.dumps(trap)), squeeze((tmp_path / "objects.npy").read_bytes())]
     for content_now in (*broken, *([squeeze(content + b"more")] if ending == ".npy.xz" else [])):
         (folder / f"flags{ending}").write_bytes(content_now)
-        with pytest.raises(DataError, match=r"flags.npy.* is no whole array") as caught:
+        with pytest.raises(DataError, match=r"flags.npy.* is not a complete array") as caught:
             load_puzzles(folder)
         assert "\n" not in str(caught.value)
     assert not (tmp_path / "unpickled").exists()

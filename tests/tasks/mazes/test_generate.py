@@ -105,6 +105,13 @@ def test_the_tie_break_is_that_of_maze_hard() -> None:
     assert batch.extras["path_length"].min() == 109
 
 
+def test_a_subclass_stays_what_it_is() -> None:
+    """Recipes change the kind of problems of a task: a user-defined one must not be replaced."""
+    mine = type("Mine", (Mazes,), {})
+    other = mine().with_problems("start=any")
+    assert (type(other), other.problems) == (mine, "start=any")
+
+
 def test_files_of_maze_hard(tmp_path: Path) -> None:
     cells, on_path = parse_problems("walls=0.3").generate(6, 1, np.arange(5))
     tokens = cells.reshape(5, 36) + 1
