@@ -65,6 +65,8 @@ _FAR = 2.0**24
 """The distance of such cells, for comparisons."""
 _SOURCE_GRADIENT = 10.0
 """Slope of a distance in the probability that a cell is its source; that of a mark is 1."""
+_LEAST_GROWTH = 0.125
+"""Of a distance per cell: times `UNIT` above the tolerance of `Resting`, so never called rest."""
 _TEMPERATURE = 0.25
 """Of the softmax over marks: at 1, some networks keep to the mean of two that differ at ties."""
 
@@ -127,8 +129,8 @@ class MaxPlus(NetModule):
 
     @property
     def growth(self) -> Tensor:
-        """(W,): what a distance grows by per cell; positive."""
-        return functional.softplus(self.decay)
+        """(W,): what a distance grows by per cell."""
+        return functional.softplus(self.decay).clamp(min=_LEAST_GROWTH)
 
     @property
     def mark_weights(self) -> Tensor:
