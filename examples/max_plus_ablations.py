@@ -7,28 +7,17 @@ Four to eight minutes for each on one core of a CPU. docs/mazes.md has the resul
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 
 import iterant
+from iterant import training
 from iterant.nets.local_rule import CONV, in_pixels
 from iterant.nets.max_plus import MaxPlus, MaxPlusConfig
 
 
-@dataclass(frozen=True)
-class MazeConfig(MaxPlusConfig):
-    """The configuration for images of mazes."""
-
-    stem: int = 2
-    readout: str = "argmax-open"
-
-
 class Whole(MaxPlus):
     """Nothing changed: the network of the recipe."""
-
-    Config = MazeConfig
 
 
 class SumOfNeighbours(Whole):
@@ -58,7 +47,7 @@ class SourcesByThreshold(Whole):
 class FreeHead(Whole):
     """A linear head on all marks, instead of a weighted mean."""
 
-    def __init__(self, config: MazeConfig) -> None:
+    def __init__(self, config: MaxPlusConfig) -> None:
         super().__init__(config)
         self.head = CONV[config.dims](config.hidden, config.classes, 1)
         nn.init.constant_(self.head.weight[0], -1.0)
@@ -73,7 +62,7 @@ class FreeHead(Whole):
 class NoPairs(Whole):
     """Distances and pointers are initialised independently, not in pairs of opposite sources."""
 
-    def __init__(self, config: MazeConfig) -> None:
+    def __init__(self, config: MaxPlusConfig) -> None:
         super().__init__(config)
         with torch.no_grad():
             for scores in (self.source, self.mark):
@@ -84,15 +73,13 @@ class NoPairs(Whole):
             self.direction.normal_(0.0, 0.3)
 
 
+NETWORKS = (Whole, SumOfNeighbours, SoftAttention, SourcesByThreshold, FreeHead, NoPairs)
+
 if __name__ == "__main__":
-    full = iterant.training.recipe("best", "mazes", "max-plus").described()
-    not_changed = ("net", "width", "hidden", "notes", "restart_below")
-    fields = {name: full[name] for name in full if name not in not_changed}
+    recipe = training.recipe("best", "mazes", "max-plus").changed(restart_below=0.0)
     task = iterant.task("mazes", problems="start=any,p=0.1")
-    for net_class in (Whole, SumOfNeighbours, SoftAttention, SourcesByThreshold, FreeHead, NoPairs):
+    for net_class in NETWORKS:
         name = net_class.__name__
-        recipe = iterant.training.recipe("best", "mazes", f"max_plus_ablations:{name}")
-        recipe = recipe.changed(width=None).changed(**fields, restart_below=0.0)
         run = iterant.train("mazes", net=net_class, recipe=recipe, out=f"runs/{name}")
         curve = iterant.evaluate(iterant.load(run.path), task, size=33, count=20, max_steps=400)
         print(name, f"{curve.end:.0%} of mazes of 33 by 33 with loops")
