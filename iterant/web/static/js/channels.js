@@ -1,4 +1,5 @@
-// The features, a small picture a channel: blue below zero, orange above, nothing at zero.
+// The features, a small picture per channel: blue below zero, orange above, nothing at zero.
+// Channels that have been zero since the page or the network was loaded are left out.
 
 import { fit, ink, paint, ramp, rgb } from "./canvas.js";
 import { count } from "./words.js";
@@ -11,14 +12,22 @@ export class Channels {
     this.canvas = canvas;
     this.caption = caption;
     this.pixels = document.createElement("canvas");
+    this.network = null;
+    this.used = new Set(); // indices of its channels that have been other than zero
   }
 
   draw({ features, network }) {
     const [, width, ...space] = features.dims;
     const [high, wide] = space.length === 1 ? [1, space[0]] : space;
-    const shown = Math.min(width, MOST);
+    const valuesOf = (channel) => features.data.subarray(channel * high * wide, (channel + 1) * high * wide);
+    if (this.network !== network) [this.network, this.used] = [network, new Set()];
+    for (let channel = 0; channel < width; channel += 1) {
+      if (!this.used.has(channel) && greatest(valuesOf(channel))) this.used.add(channel);
+    }
+    const channels = [...this.used].sort((one, other) => one - other).slice(0, MOST);
+    const shown = Math.max(1, channels.length);
     const strip = space.length === 1;
-    const columns = strip ? 1 : Math.min(8, shown);
+    const columns = strip ? 1 : Math.min(8, width);
     const rows = Math.ceil(shown / columns);
     const room = this.canvas.parentElement.clientWidth;
     const side = (room - GAP * (columns - 1)) / columns;
@@ -30,19 +39,20 @@ export class Channels {
     // Features within ±1 use a fixed scale; larger ones are scaled by their maximum.
     const floor = Math.min(1, greatest(features.data)) || 1;
     const ramps = ["--below", "--above"].map((name) => ramp(rgb("--paper"), rgb(name)));
-    for (let channel = 0; channel < shown; channel += 1) {
-      const values = features.data.subarray(channel * high * wide, (channel + 1) * high * wide);
+    for (const [position, channel] of channels.entries()) {
+      const values = valuesOf(channel);
       // Distances of this kind are small beside the -1 of cells not reached.
       const above = network.about.kind === "max-plus" ? greatest(values.map((value) => Math.max(value, 0))) || 1 : 0;
       const largest = Math.max(floor, greatest(values));
       this.#paint(values, wide, high, ramps, [largest, above || largest]);
-      const [x, y] = [(channel % columns) * (side + GAP), Math.floor(channel / columns) * (tall + GAP)];
+      const [x, y] = [(position % columns) * (side + GAP), Math.floor(position / columns) * (tall + GAP)];
       context.drawImage(this.pixels, x, y, side, tall);
       context.strokeStyle = ink("--line");
       context.strokeRect(x + 0.5, y + 0.5, side - 1, tall - 1);
     }
-    const part = shown < width ? `the first ${shown} of ` : "";
-    this.caption.textContent = `Features: ${part}${count(width, "channel")}`;
+    const others = this.used.size > MOST ? "" : "; the others are zero";
+    const part = channels.length < width ? `${channels.length} of ` : "";
+    this.caption.textContent = `Features: ${part}${count(width, "channel")}${part && others}`;
   }
 
   // Ramps and largest values below and above zero.

@@ -72,8 +72,11 @@ export class MazePanel {
     return Maze.carved(this.wantedSize, seeded(seed), this.loops.checked);
   }
 
-  generate(seed = freshSeed()) {
-    return this.begin(this.#carved(seed));
+  // Without a seed, the maze of four with the longest way: start and end may be neighbours.
+  generate(seed = null) {
+    const seeds = seed === null ? Array.from({ length: 4 }, freshSeed) : [seed];
+    const mazes = seeds.map((each) => this.#carved(each));
+    return this.begin(mazes.reduce((best, maze) => (maze.way().length > best.way().length ? maze : best)));
   }
 
   // The problem as a part of the page's address, and back.
