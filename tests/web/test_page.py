@@ -129,7 +129,7 @@ def test_what_networks_were_trained_on(tmp_path: Path) -> None:
         "m": {"size": 13, "problems": "start=any,p=0.1"},
         "m-2": {"size": 9, "problems": ""},
         "m-3": None,
-        "mazes": {"size": 12, "problems": "start=any,walls=0.3,path=12-22"},
+        "mazes": {"size": 12, "problems": "start=any,walls=0.15,path=12-22"},
         "mazes-messages": {"size": 9, "problems": "start=any"},
         "mazes-paper": {"size": 9, "problems": ""},
         "prefix-sums": {"size": 32, "problems": ""},
