@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from thinkers import small_batch, small_net
+from small_networks import small_batch, small_net
 from torch import Tensor
 
 import iterant

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from thinkers import PAIRS, Ticking, small_batch, small_net
+from small_networks import PAIRS, Ticking, small_batch, small_net
 from torch import Tensor
 
 from iterant.engine import After, State, begin, last, think

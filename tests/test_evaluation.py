@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 import torch
-from asking import Questions
-from exact import ByHand, exact_prefix_sums, first_right, forgetting, poisoned
-from exact import two_cycle as two_cycle_net
+from device_reads import Questions
+from exact_networks import ByHand, exact_prefix_sums, first_right, forgetting, poisoned
+from exact_networks import two_cycle as two_cycle_net
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from thinkers import PAIRS, Ticking, small_batch, small_net
+from small_networks import PAIRS, Ticking, small_batch, small_net
 from torch import Tensor
 
 import iterant

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from dead_ends import DeadEnds
-from exact import exact_prefix_sums
+from dead_end_network import DeadEnds
+from exact_networks import exact_prefix_sums
 from hypothesis import given
 from hypothesis import strategies as st
-from thinkers import small_net
+from small_networks import small_net
 
 import iterant
 from iterant.engine import Thought, think

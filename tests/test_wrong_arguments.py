@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from thinkers import small_net
+from small_networks import small_net
 
 import iterant
 from iterant import registry

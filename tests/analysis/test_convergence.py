@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from exact import exact_prefix_sums, forgetting, poisoned, two_cycle
-from thinkers import Ticking
+from exact_networks import exact_prefix_sums, forgetting, poisoned, two_cycle
+from small_networks import Ticking
 from torch import Tensor
 
 from iterant.analysis import Result, Trial, interventions

@@ -6,10 +6,17 @@ from typing import Any
 
 import pytest
 import torch
-from exact import exact_prefix_sums, first_right, forgetting, poisoned, swap_recovery, two_cycle
+from exact_networks import (
+    exact_prefix_sums,
+    first_right,
+    forgetting,
+    poisoned,
+    swap_recovery,
+    two_cycle,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thinkers import small_net
+from small_networks import small_net
 
 from iterant.analysis import Trial, interventions
 from iterant.analysis.interventions import cases, derangement, recover, times_to_solution

@@ -8,9 +8,9 @@ from html import escape
 from pathlib import Path
 
 import pytest
-from exact import exact_prefix_sums, forgetting
+from exact_networks import exact_prefix_sums, forgetting
 from matplotlib.image import imread
-from thinkers import small_net
+from small_networks import small_net
 
 import iterant
 from iterant.analysis import Report, Subject

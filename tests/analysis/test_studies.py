@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exact import exact_prefix_sums, first_right, forgetting
-from thinkers import small_net
+from exact_networks import exact_prefix_sums, first_right, forgetting
+from small_networks import small_net
 
 import iterant
 from iterant.analysis import STUDIES, Subject

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from thinkers import small_net
+from small_networks import small_net
 
 from iterant.io import RunFolder, save_weights
 from iterant.nets import DeepThinking, FeedForwardConfig, PaperConfig, build

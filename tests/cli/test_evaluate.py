@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exact import exact_prefix_sums, first_right, poisoned
+from exact_networks import exact_prefix_sums, first_right, poisoned
 from matplotlib.image import imread
-from thinkers import small_net
+from small_networks import small_net
 
 import iterant
 from cli.files import feed_forward

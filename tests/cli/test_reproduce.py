@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from made_up import figures, keep, keep_count
+from fake_records import figures, keep, keep_count
 from rich.console import Console
 
 from iterant.experiments import reproduce as reproducing

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dead_ends import DeadEnds
+from dead_end_network import DeadEnds
 from rich.cells import cell_len
 from rich.console import Console
 

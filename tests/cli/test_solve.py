@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dead_ends import DeadEnds
-from exact import exact_prefix_sums
-from thinkers import small_net
+from dead_end_network import DeadEnds
+from exact_networks import exact_prefix_sums
+from small_networks import small_net
 
 import iterant
 from iterant import draw

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up import keep, keep_count
+from fake_records import keep, keep_count
 
 from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.claims import CLAIMS

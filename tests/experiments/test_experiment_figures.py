@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 
 import pytest
-from made_up import keep
+from fake_records import keep
 
 from iterant.draw.plots import Line
 from iterant.experiments.catalogue import EXPERIMENTS

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from exact import exact_prefix_sums
+from exact_networks import exact_prefix_sums
 
 import iterant
 from iterant.analysis import Subject

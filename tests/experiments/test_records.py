@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_records import figures, keep, keep_count
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up import figures, keep, keep_count
 
 from iterant.errors import RunError
 from iterant.experiments.measures import Accuracy, Changes, Peaks, Recovered, RecoveryByIndex

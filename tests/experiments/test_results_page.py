@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up import keep, keep_count
+from fake_records import keep, keep_count
 
 from iterant.draw.plots import stamp
 from iterant.experiments.catalogue import EXPERIMENTS

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import torch
+from pickle_trap import Trap
 from torch import Tensor, nn
 from torch.nn import functional
-from trap import Trap
 
 import iterant
 from iterant.errors import DataError

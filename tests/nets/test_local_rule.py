@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from thinkers import local_rule, maze_inputs
+from small_networks import local_rule, maze_inputs
 from torch import Tensor
 
 from iterant.engine import last, think

@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from thinkers import PAIRS, small_batch, small_net
+from small_networks import PAIRS, small_batch, small_net
 from torch import Tensor
 from torch.nn import functional
 

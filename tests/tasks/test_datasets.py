@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from pickle_trap import Trap
 from test_contract import equal
-from trap import Trap
 
 import iterant
 import iterant.registry

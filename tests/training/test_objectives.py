@@ -8,7 +8,7 @@ import pytest
 import restated
 import torch
 from scipy import stats
-from thinkers import small_batch, small_net
+from small_networks import small_batch, small_net
 from torch import Tensor
 
 import iterant

@@ -89,7 +89,7 @@ def test_start_refuses_a_run_without_a_checkpoint(tmp_path: Path) -> None:
         ({"size": -3}, "size"),
         ({"net": "dt-recal"}, "did you mean 'dt-recall'"),
         ({"net": "resnet"}, "or give module:Class"),
-        ({"net": "thinkers:Ticking"}, "width, head: for networks that come with iterant"),
+        ({"net": "small_networks:Ticking"}, "width, head: for networks that come with iterant"),
         ({"time_limit": "soon"}, "a time is written like"),
         ({"device": "cuda:99"}, "is not available; use device='cpu'"),
         ({"device": "gpu"}, "unknown device 'gpu'"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from settling import MAZES, STRINGS, check, mazes, strings
+from settled_problems import MAZES, STRINGS, check, mazes, strings
 
 import iterant
 from iterant.solving import solve

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from thinkers import local_rule, maze_inputs
+from small_networks import local_rule, maze_inputs
 from torch import Tensor
 
 import iterant

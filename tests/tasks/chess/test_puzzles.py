@@ -18,7 +18,7 @@ import chess
 import numpy as np
 import pytest
 import zstandard
-from trap import Trap
+from pickle_trap import Trap
 
 from iterant.errors import DataError, IterantError, MissingExtra, UsageError
 from iterant.tasks.chess.position import pack, parse_fen
