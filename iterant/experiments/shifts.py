@@ -409,9 +409,10 @@ def _lowest(cells: Results) -> str:
     means = [(fmean(map(any_path, cells[name])), name) for name in CELLS if name in cells]
     if not means:
         return ""
-    _, name = min(means, key=lambda mean: mean[0])
+    lowest, name = min(means, key=lambda mean: mean[0])
     n, p, start = CELLS[name]
-    return f"{_floor(cells[name])} (n = {n}, p = {p:g}, {STARTS[start]})"
+    where = f" (n = {n}, p = {p:g}, {STARTS[start]})" if lowest < 100 else ""
+    return f"{_floor(cells[name])}{where}"
 
 
 def _shift_tables(networks: dict[str, Results], parameters: dict[str, str]) -> list[list[TableRow]]:
