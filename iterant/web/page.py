@@ -194,11 +194,9 @@ def maze_table() -> list[dict[str, str]]:
     """
     files = sorted((shipped_results() / "recipes").glob("maze-shifts*.jsonl"))
     rows = MAZE_EXPERIMENTS["maze-hard"].tables(read_records(*files))[0]
-    label = ("training half", "training half, not trained on")
     return [
         {
             **row,
-            "mazes": row["mazes"].replace(*label),
             "source": row["source"] or f"ours, {counted(int(row['seeds']), 'seed')}",
             "address": _address(row["source"]),
         }

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from iterant.draw.plots import heat_maps_figure
-from iterant.errors import RunError
+from iterant.errors import RunError, UsageError
 from iterant.experiments.figures import pictures, save_pictures
 from iterant.experiments.records import ANY, keep_record, read_records
 from iterant.experiments.report import results_page
@@ -151,8 +151,11 @@ def test_audit_of_labels() -> None:
 def test_mazes_are_read_from_files(maze_hard_files: Path) -> None:
     hard, unique = maze_hard(maze_hard_files, count=2)
     assert (hard.key, unique.key) == (
-        "30 maze-hard:2:1000", "29 start=any,path=100-140:2:1000"
+        "30 maze-hard-test:2:1000", "29 start=any,path=100-140:2:1000"
     )  # fmt: skip
+    assert maze_hard(maze_hard_files.with_name("train"))[0].name == "30 maze-hard"
+    with pytest.raises(UsageError, match="folders called train and test"):
+        maze_hard(maze_hard_files.parent)
     figures = measure_test(load("mazes"), hard)
     assert figures["labels"]["first of down, left, right, up"] == figures["problems"] == 2
 
@@ -160,14 +163,16 @@ def test_mazes_are_read_from_files(maze_hard_files: Path) -> None:
 @pytest.fixture
 def maze_hard_files(tmp_path: Path) -> Path:
     """Two mazes of 30×30 without loops in Maze-Hard's files: 1 wall, 2 free, 3 start, 4 goal."""
+    folder = tmp_path / "maze-30x30-hard" / "test"
+    folder.mkdir(parents=True)
     _, batch = MazeTest(29, "start=any,p=0", 2).sample()
     mazes = np.pad(from_image(batch.inputs), ((0, 0), (0, 1), (0, 1)))
     inputs = np.array([1, 2, 3, 4], dtype=np.uint8)[mazes].reshape(2, -1)
     steps = distances(mazes)
     labels = np.where(descend(mazes, steps).reshape(2, -1) & (inputs == 2), 5, inputs)
     for name, array in (("inputs", inputs), ("labels", labels)):
-        np.save(tmp_path / f"all__{name}.npy", array)
-    return tmp_path
+        np.save(folder / f"all__{name}.npy", array)
+    return folder
 
 
 def test_table_and_heat_maps_are_means_over_seeds(tmp_path: Path) -> None:
@@ -211,22 +216,23 @@ def test_nearly_all_is_not_shown_as_all(tmp_path: Path) -> None:
 
 def test_maze_hard_beside_published_numbers(tmp_path: Path) -> None:
     for seed, count in enumerate([100, 98]):
-        keep_cells(tmp_path / "runs", seed, {"30 maze-hard": count})
+        keep_cells(tmp_path / "runs", seed, {"30 maze-hard-test": count, "30 maze-hard": 100})
     records = read_records(tmp_path / "runs")
-    rows = MAZE_EXPERIMENTS["maze-hard"].tables(records)[0]
+    rows, labels = MAZE_EXPERIMENTS["maze-hard"].tables(records)
     assert rows[0] == {
-        "network": "mine", "mazes": "Maze-Hard, training half, 100 mazes", "parameters": "1,234",
+        "network": "mine", "mazes": "Maze-Hard, test half, 100 mazes", "parameters": "1,234",
         "exact": "98.00 ± 1.00 %", "any shortest path": "99.00 ± 1.00 %", "seeds": "2",
         "note": "", "source": "",
     }  # fmt: skip
-    by_name = {row["network"]: row for row in rows if row["mazes"].startswith("Maze-Hard")}
+    by_name = {row["network"]: row for row in rows if row["mazes"] == "Maze-Hard, test half"}
     assert by_name["TRM"]["any shortest path"] == "90.7 %"
-    assert all(row["source"] for row in rows[1:])
-    _, labels = MAZE_EXPERIMENTS["maze-hard"].tables(records)
-    assert [row["mazes"] for row in labels] == ["100 of 100", "3 of 100", "1,234"]
+    (ours,) = [row for row in rows if "training half" in row["mazes"]]
+    assert ours["any shortest path"] == "100.00 ± 0.00 %", "its own row, below the published ones"
+    assert [row["test half"] for row in labels] == ["100 of 100", "3 of 100", "1,234"]
+    assert [row["training half"] for row in labels] == ["100 of 100", "3 of 100", "1,234"]
     page = results_page(tmp_path).partition("## Past the paper")[2]
-    assert "| mine | Maze-Hard, training half, 100 mazes | 1,234 | 98.00 ± 1.00 % |" in page
-    assert "| median number of shortest paths | 1,234 |" in page
+    assert "| mine | Maze-Hard, test half, 100 mazes | 1,234 | 98.00 ± 1.00 % |" in page
+    assert "| median number of shortest paths | 1,234 | 1,234 |" in page
     assert "results/figures/maze-shifts" not in page, "no network was tested on the grid"
     keep_cells(tmp_path / "runs", 7, {"9 start=any,p=0": 50})
     assert "(results/figures/maze-shifts-mine.png)" in results_page(tmp_path)

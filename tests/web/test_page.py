@@ -104,14 +104,14 @@ def test_published_numbers_stand_beside_ours(
     test = {"problems": 10, "solved": {"1000": 9}, ANY: {"1000": 10}, "answers changed": 0}
     figures = {
         "model": "mazes", "seed": 0, "finished": True, "reduced": {}, "parameters": 124,
-        "tests": {"30 maze-hard:10:1000": test}, "studies": {},
+        "tests": {"30 maze-hard-test:10:1000": test}, "studies": {},
     }  # fmt: skip
     keep_record(tmp_path / "recipes" / "maze-shifts.jsonl", "mazes-s0", figures, 0)
     ours, *others = page.maze_table()
     assert others == published
     assert (ours["network"], ours["parameters"], ours["exact"]) == ("mazes", "124", "90.00 %")
     assert ours["source"] == "ours, 1 seed"
-    assert ours["mazes"].startswith("Maze-Hard, training half, not trained on")
+    assert ours["mazes"] == "Maze-Hard, test half, 10 mazes"
 
 
 @pytest.mark.usefixtures("light")
