@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from iterant.experiments.figures import pictures, save_pictures
 from iterant.experiments.records import ANY, keep_record, read_records
 from iterant.experiments.report import results_page
 from iterant.experiments.shifts import (
+    BENCHMARKS,
     GRID,
     MAZE_EXPERIMENTS,
     MazeTest,
@@ -148,14 +150,20 @@ def test_audit_of_labels() -> None:
     assert audit(upside_down)["first of down, left, right, up"] < 20
 
 
-def test_mazes_are_read_from_files(maze_hard_files: Path) -> None:
+def test_published_mazes_are_known_by_their_content(
+    maze_hard_files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(UsageError, match="not a half of Maze-Hard"):
+        maze_hard(maze_hard_files)
+    with pytest.raises(UsageError, match="no file all__inputs"):
+        maze_hard(maze_hard_files.parent)
+    files = [maze_hard_files / f"all__{name}.npy" for name in ("inputs", "labels")]
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    monkeypatch.setitem(BENCHMARKS, digest, "maze-hard-test")
     hard, unique = maze_hard(maze_hard_files, count=2)
     assert (hard.key, unique.key) == (
         "30 maze-hard-test:2:1000", "29 start=any,path=100-140:2:1000"
     )  # fmt: skip
-    assert maze_hard(maze_hard_files.with_name("train"))[0].name == "30 maze-hard"
-    with pytest.raises(UsageError, match="folders called train and test"):
-        maze_hard(maze_hard_files.parent)
     figures = measure_test(load("mazes"), hard)
     assert figures["labels"]["first of down, left, right, up"] == figures["problems"] == 2
 
@@ -163,8 +171,8 @@ def test_mazes_are_read_from_files(maze_hard_files: Path) -> None:
 @pytest.fixture
 def maze_hard_files(tmp_path: Path) -> Path:
     """Two mazes of 30×30 without loops in Maze-Hard's files: 1 wall, 2 free, 3 start, 4 goal."""
-    folder = tmp_path / "maze-30x30-hard" / "test"
-    folder.mkdir(parents=True)
+    folder = tmp_path / "maze-30x30"
+    folder.mkdir()
     _, batch = MazeTest(29, "start=any,p=0", 2).sample()
     mazes = np.pad(from_image(batch.inputs), ((0, 0), (0, 1), (0, 1)))
     inputs = np.array([1, 2, 3, 4], dtype=np.uint8)[mazes].reshape(2, -1)
