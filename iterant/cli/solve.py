@@ -83,11 +83,10 @@ def solve(
     echo 1011001 | iterant solve prefix-sums -
     iterant solve chess "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1" --legal
     iterant solve chess games.pgn --save answers.json
-    iterant solve chess suite.epd
 
     Args:
         problems: a problem as text, a file, a folder, or - for standard input: bits, a maze in text
-            or in a picture, a FEN or an EPD, games in PGN; none: one is generated
+            or in a picture, a FEN, games in PGN; none: one is generated
         net: a run folder, a folder of weights or a shipped name [default: as shipped for the task]
         size: of a generated problem [default: as in training]
         seed: of a generated problem [default: 0]

@@ -17,8 +17,6 @@ import iterant
 from iterant import draw
 
 FEN, BLACK = "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1", "k2r4/8/8/8/8/8/5PPP/6K1 b"
-GUESSED = "8/p2q2k1/2pp1Rp1/2p1p1P1/8/7r/PPP2Q2/4R1K1 b - -"
-"""The network of these tests answers d7f5, which is legal: Qf5."""
 NOTE = "castling and en passant not given, taken as absent"
 FAST = ("--max-steps", "2")
 
@@ -172,19 +170,6 @@ def test_games_in_any_file(command: Any) -> None:
     first, second = json.loads(Path("g.json").read_text())["solutions"]
     assert [row.count("1") for row in first["truth"]] == [1, 0, 0, 0, 0, 0, 0, 1]
     assert second["truth"] is None
-
-
-@pytest.mark.usefixtures("exact_networks")
-def test_suites_with_best_moves(command: Any) -> None:
-    pytest.importorskip("chess")
-    lines = ["bm Rh5 Qf5; id a", "am Qf5;", "bm Kg8 Kh8;", "am Rh5;", "acd 4;"]
-    Path("s.epd").write_text("\n".join(f"{GUESSED} {line}" for line in lines))
-    code, output, errors = command("solve", "chess", "s.epd", *FAST)
-    assert (code, errors) == (0, "")
-    assert column(output, "answer") == ["d7f5"] * 5, "choose another position for this test"
-    assert column(output, "right") == ["yes", "no", "no", "yes", "?"]
-    assert column(output, "expected") == ["Rh5", "not", "Kg8", "not", "-"]
-    assert "2 right of 4 whose answer is known" in output
 
 
 @pytest.mark.usefixtures("exact_networks")

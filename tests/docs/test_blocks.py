@@ -120,8 +120,6 @@ def write_problems(words: list[str]) -> None:
     for before, word in pairwise(words):
         if word.endswith(".png") and not before.startswith("--") and not Path(word).exists():
             draw.save_png(task.describe(problem), word)
-        if word.endswith(".epd"):
-            Path(word).write_text("6k1/5ppp/8/8/8/8/8/K2R4 w - - bm Rd8#; id 1;\n", "utf-8")
 
 
 def smaller_command(words: list[str]) -> list[str]:

@@ -127,7 +127,7 @@ def write_bombs(folder: Path) -> None:
         "nested.pgn": (GAME + "(d4 " * 60_000).encode(),
         "long.pgn": (GAME + "e5 " + "Nf3 Nf6 Ng1 Ng8 " * 500_000).encode(),
         "many.pgn": b'[Event "x"]\n' * 700_000,
-        "quotes.epd": b"6k1/5ppp/8/8/8/8/8/K2R4 w - - id " + b'"' * 9_000_000 + b";",
+        "long.epd": b"6k1/5ppp/8/8/8/8/8/K2R4 w " + b"-" * 9_000_000,
         "lines.epd": b"12\n" * 3_000_000,
         "mazes.txt": b"#\n\n" * 3_000_000,
         "column.txt": b"#\n" * 4_500_000,

@@ -117,8 +117,6 @@ def _within(home: Path, name: str, read: Callable[[Path], object]) -> Read:
 
 FENS = (b"r1bqkbnr/pppp1ppp/2n5/4p3/4P3/5N2/PPPP1PPP/RNBQKB1R w KQkq - 2 3",
         b"8/8/8/4k3/8/8/4K2R/8 w - - 0 1", b"8/8/8/4k3/8/8/4K2R/8 b")  # fmt: skip
-EPDS = (b'4k3/8/8/8/8/8/8/R3K2R w KQ - bm O-O Rh8+; id "a; b"; acd 3;',
-        b"1k1r4/8/8/8/8/8/6n1/K7 b - - am Rd1+; bm Ne1")  # fmt: skip
 MAZES = (b"#######\n#S    #\n# ### #\n#   #E#\n#######\n", b"#####\n#S.E#\n#####",
          b"###\r\n#S#\r\n#E#\r\n###\r\n\r\n###\n#S#\n#G#\n###")  # fmt: skip
 GAMES_SEED = (b'[Event "x"]\n[FEN "8/8/8/4k3/8/8/4K2R/8 w - - 0 1"]\n\n1. Rh5+ Kd6 *\n',
@@ -137,7 +135,6 @@ def readers(home: Path, run: Path) -> dict[str, Reader]:
     result = (home / "figures.json").read_bytes()
     every = {
         "FEN": Reader(FENS, _encoded("chess")),
-        "EPD": Reader(EPDS, _encoded("chess")),
         "games": Reader(GAMES_SEED, _material("chess", GAMES)),
         "bit strings": Reader((b"1011001", b"1_0 1\n", b"0" * 64), _encoded("prefix-sums")),
         "text mazes": Reader(MAZES, _material("mazes")),

@@ -1,12 +1,10 @@
-"""Chess positions: notation (FEN, EPD, PGN), the planes that a network reads, and the rules.
+"""Chess positions: notation (FEN, PGN), the planes that a network reads, and the rules.
 
     >>> position = parse_fen("6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1")
-    >>> parse_move(position, "Rd8#")
-    (3, 59)
+    >>> legal_moves(position)[3, 59]
+    'Rd8#'
     >>> planes(torch.from_numpy(pack(position.board[None])), torch.tensor([position.black])).shape
     torch.Size([1, 12, 8, 8])
-    >>> parse_epd('6k1/5ppp/8/8/8/8/8/K2R4 w - - bm Rd8#; id "mate";')
-    ('6k1/5ppp/8/8/8/8/8/K2R4 w - -', {'bm': ('Rd8#',), 'id': ('mate',)})
 
 Squares are numbered a1 = 0, b1 = 1 … h8 = 63. A board is (64,) piece codes: 0 is empty, 1 to 6 are
 white's K Q B N R P, 7 to 12 black's. Packed, it is 32 bytes: two squares per byte, the even square
@@ -18,8 +16,7 @@ mirrored.
 
 The rules are python-chess's: without the extra ``chess``, functions that need them raise
 `MissingExtra`; reading a FEN and solving it need none. A move is (origin, destination); castling
-is the king's move, and what a pawn becomes is not part of it. Of an EPD, ``bm`` (best moves, any of
-which is right), ``am`` (moves to avoid) and ``id`` are used.
+is the king's move, and what a pawn becomes is not part of it.
 """
 
 from __future__ import annotations
@@ -53,10 +50,9 @@ _IMPOSSIBLE = ("NO_WHITE_KING", "NO_BLACK_KING", "TOO_MANY_KINGS", "PAWNS_ON_BAC
                "OPPOSITE_CHECK", "BAD_CASTLING_RIGHTS", "INVALID_EP_SQUARE")  # fmt: skip
 """Status flags of python-chess for which a position is rejected."""
 _EXAMPLE = 'write a FEN such as "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"'
-
-_OPCODES = ("bm", "am", "id")
-_LONGEST = 1 << 18
-"""Characters of an EPD or of a game; python-chess may take time in the square of it."""
+_LONGEST_FEN = 200
+_LONGEST_GAME = 1 << 18
+"""Characters of a game; python-chess may take time in the square of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,9 +95,16 @@ def parse_fen(text: str) -> Position:
     Only what a network needs is checked here, the rest by `check_position`.
     """
     fields = text.split()
-    if not 2 <= len(fields) <= 6 or fields[1] not in ("w", "b"):
+    counters = "".join(fields[4:])
+    if (
+        len(text) > _LONGEST_FEN
+        or not 2 <= len(fields) <= 6
+        or fields[1] not in ("w", "b")
+        or (counters and not counters.isdecimal())
+    ):
         raise TaskError(
-            f"a FEN has 2 to 6 fields, the second w or b, got {text[:100]!r}; {_EXAMPLE}"
+            "a FEN has 2 to 6 fields, the second w or b, the last two numbers, "
+            f"got {text[:100]!r}; {_EXAMPLE}"
         )
     board = re.sub("[1-8]", lambda sign: "." * int(sign[0]), fields[0])
     ranks = board.split("/")
@@ -113,37 +116,6 @@ def parse_fen(text: str) -> Position:
     codes = [LETTERS.index(sign) for rank in reversed(ranks) for sign in rank]
     castling, en_passant = (*fields[2:4], None, None)[:2]
     return Position(np.array(codes, dtype=np.uint8), fields[1] == "b", castling, en_passant)
-
-
-def parse_epd(text: str) -> tuple[str, dict[str, tuple[str, ...]]]:
-    """The FEN of an EPD and its operations; a FEN alone has none."""
-    _check_length(text)
-    text = " ".join(text.split())
-    # The four fields of a FEN, perhaps its counters, and the operations.
-    line = re.fullmatch(r"(\S+(?: \S+){3}(?: [0-9]+){0,2}) ([A-Za-z].*)", text)
-    if line is None or (";" not in line[2] and line[2].split()[0] not in _OPCODES):
-        return text, {}
-    operations: dict[str, tuple[str, ...]] = {}
-    # An unpaired quotation mark begins a separate operation, which then has no valid opcode.
-    for operation in filter(str.strip, re.findall(r'(?:"[^"]*"|[^;"])+|".*', line[2])):
-        opcode, *values = (word.strip('"') for word in re.findall(r'"[^"]*"|[^\s"]+|"', operation))
-        # An opcode among the moves means that a ; is missing before it.
-        no_moves = opcode in ("bm", "am") and (not values or set(_OPCODES) & set(values))
-        if not opcode.isidentifier() or opcode in operations or no_moves:
-            raise TaskError(
-                f"the EPD cannot be read at {operation.strip()[:40]!r}; "
-                'write each operation once and with a ; after it, like bm Nf3; id "a name";'
-            )
-        operations[opcode] = tuple(filter(None, values))
-    return line[1], operations
-
-
-def _check_length(text: str) -> None:
-    if len(text) > _LONGEST:
-        raise TaskError(
-            f"an EPD or a game has at most {_LONGEST:,} characters, got {len(text):,}; "
-            "check the file, or shorten it"
-        )
 
 
 def pack(boards: Bytes) -> Bytes:
@@ -225,12 +197,6 @@ def from_extra(module: str, purpose: str) -> Any:
         raise MissingExtra(module.partition(".")[0], "chess", purpose) from error
 
 
-def _board(position: Position) -> chess.Board:
-    rules = from_extra("chess", "reading and checking moves")
-    board: chess.Board = rules.Board(f"{position.fen} 0 1")
-    return board
-
-
 def check_position(fen: str) -> None:
     """Raise TaskError for a position that is impossible or has no legal move.
 
@@ -266,30 +232,11 @@ def legal_moves(position: Position) -> dict[Move, str]:
 
     A promotion is written without the new piece, which the network does not predict.
     """
-    board = _board(position)
+    board: chess.Board = from_extra("chess", "checking moves").Board(f"{position.fen} 0 1")
     return {
         (move.from_square, move.to_square): board.san(move).partition("=")[0]
         for move in board.legal_moves
     }
-
-
-def parse_move(position: Position, text: str) -> Move:
-    """The squares of a move in algebraic notation (``Nf3``, ``exd5``, ``O-O``) or as ``g1f3``.
-
-    Annotations such as + or ! are ignored, and a promotion may leave out the new piece.
-    """
-    board = _board(position)
-    san = re.sub(r"e\.?p\.?$", "", text.rstrip("+#!?")).replace(":", "x")
-    for attempt in (san, f"{san}=Q"):
-        try:
-            move = board.parse_san(attempt)
-        except ValueError:
-            continue
-        if move:
-            return move.from_square, move.to_square
-    raise TaskError(
-        f"{text!r} is not a legal move there or stands for several; write one like Nf3, Nbd2 or O-O"
-    )
 
 
 def as_move(position: Position, squares: Sequence[int]) -> Move | None:
@@ -365,7 +312,11 @@ def read_game(material: Material) -> tuple[str, Move | None, str]:
 
 def _parse_game(text: str) -> chess.pgn.Game:
     rules, pgn = (from_extra(name, "reading games in PGN") for name in ("chess", "chess.pgn"))
-    _check_length(text)
+    if len(text) > _LONGEST_GAME:
+        raise TaskError(
+            f"a game has at most {_LONGEST_GAME:,} characters, got {len(text):,}; check the file, "
+            "or shorten it"
+        )
 
     class MainLine(pgn.GameBuilder):  # type: ignore[misc, name-defined]  # imported late
         """Builds the moves of the game alone: no variations, no comments."""

@@ -41,9 +41,7 @@ from iterant.tasks.chess.position import (
     move_text,
     move_words,
     pack,
-    parse_epd,
     parse_fen,
-    parse_move,
     planes,
     read_game,
     split_games,
@@ -101,12 +99,6 @@ def _predicted(batch: Batch, index: int, prediction: Tensor) -> tuple[Position, 
     """The position of one problem and the squares that a prediction (N, 8, 8) marks."""
     position = position_at(batch, index)
     return position, marked_squares(prediction[index], position.black)
-
-
-def _epd_moves(batch: Batch, index: int, name: str, position: Position) -> list[Move]:
-    """The moves that an EPD calls "best" or to "avoid"."""
-    words = str(batch.extras[name][index]) if name in batch.extras else ""
-    return [parse_move(position, word) for word in words.split()]
 
 
 class Chess(BaseTask):
@@ -231,40 +223,28 @@ class Chess(BaseTask):
         return [*kinds_by_range(batch.extras["rating"], 100, "rating"), *themes]
 
     def encode(self, problem: str) -> Batch:
-        """One position as a FEN or an EPD; targets are the first of the best moves, else -1."""
-        fen, operations = parse_epd(problem)
+        """One position as a FEN; its answer is not known."""
+        fen = " ".join(problem.split())
         position = parse_fen(fen)
         check_position(fen)
         black = np.array([position.black])
         inputs = planes(torch.from_numpy(pack(position.board[None])), torch.from_numpy(black))
-        extras = {"black": black, "fen": np.array([fen])}
-        for opcode, name in (("id", "id"), ("bm", "best"), ("am", "avoid")):
-            words = " ".join(operations.get(opcode, ()))
-            if text := "".join(sign for sign in words if sign.isprintable()):
-                extras[name] = np.array([text])
-        batch = Batch(inputs, torch.full((1, 8, 8), -1), extras)
-        best = _epd_moves(batch, 0, "best", position)
-        _epd_moves(batch, 0, "avoid", position)  # raises TaskError for illegal moves
-        return _with_answer(batch, best[0]) if best else batch
+        return Batch(inputs, torch.full((1, 8, 8), -1), {"black": black, "fen": np.array([fen])})
 
     def split(self, material: Material) -> Iterable[Material]:
-        """One part per line (FEN, EPD) or per game (PGN)."""
+        """One part per line (FEN) or per game (PGN)."""
         material.only(TEXT, GAMES, reader="chess puzzles")
         return split_games(material) if material.kind == GAMES else material.lines()
 
     def read(self, material: Material) -> Problem:
-        """The position of a FEN or an EPD, or the one that a game asks about."""
+        """The position of a FEN, or the one that a game asks about."""
         if material.kind == GAMES:
             fen, move, note = read_game(material)
             batch = self.encode(fen)
             return Problem(_with_answer(batch, move) if move else batch, material.name, (note,))
         batch = self.encode(material.text)
-        name = material.name
-        if "id" in batch.extras:
-            label = str(batch.extras["id"][0])
-            name = f"{name} ({label})" if name else label
         note = position_at(batch, 0).assumption
-        return Problem(batch, name, (note,) if note else ())
+        return Problem(batch, material.name, (note,) if note else ())
 
     def describe(
         self, batch: Batch, index: int = 0, prediction: Tensor | None = None
@@ -276,12 +256,7 @@ class Chess(BaseTask):
         predicted = None
         if prediction is not None:
             predicted = marked_squares(prediction[index], position.black)
-            best = _epd_moves(batch, index, "best", position)
-            if any(set(predicted) == set(move) for move in best):
-                answer = predicted  # of several best moves, show the predicted one
-        # The id of an EPD is part of the problem's name, so only puzzles show theirs here.
-        puzzle = "id" in extras and "fen" not in extras
-        title = f"Chess puzzle {extras['id']}" if puzzle else "Chess position"
+        title = f"Chess puzzle {extras['id']}" if "id" in extras else "Chess position"
         if "rating" in extras:
             title += f", rating {extras['rating']}"
         caption = f"{SIDES[position.black]} to move"
@@ -292,8 +267,6 @@ class Chess(BaseTask):
             right = "right" if set(predicted) == set(answer) else "wrong"
             verdict = f", {right}" if answer else ""
             caption += f"; found {move_text(position, predicted)}{verdict}"
-        if "avoid" in extras:
-            caption += f"; to avoid: {extras['avoid']}"
         drawing = draw_board(position, answer, predicted or ())
         return replace(drawing, title=title, caption=caption)
 
@@ -321,24 +294,6 @@ class Chess(BaseTask):
         if not notation:
             return RulesCheck(False, f"{words}, not legal{note}")
         return RulesCheck(True, f"{words} ({notation}), legal{note}")
-
-    def accepts(self, batch: Batch, index: int, prediction: Tensor) -> bool:
-        """Whether it is a best move of the EPD or, if it names none, legal and not to avoid."""
-        position, squares = _predicted(batch, index, prediction)
-        move = as_move(position, squares)
-        if move is None or move in _epd_moves(batch, index, "avoid", position):
-            return False
-        return move in (_epd_moves(batch, index, "best", position) or legal_moves(position))
-
-    def expected(self, batch: Batch, index: int) -> str:
-        """The best moves of an EPD, or those to avoid: ``Rd8 or Qe8+``, ``not Nxe5``."""
-        words = []
-        for name, prefix in (("best", ""), ("avoid", "not ")):
-            if name in batch.extras:
-                words.append(prefix + " or ".join(str(batch.extras[name][index]).split()))
-        return ", ".join(words)
-
-    wanted = expected  # its name before 0.2
 
     def restrict(self, batch: Batch, index: int, logits: Tensor) -> tuple[Tensor, str]:
         """The legal move with the highest logits of class 1, (8, 8) int64, by logits (2, 8, 8).

@@ -169,7 +169,7 @@ def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     assert verdict.legal is None
     assert "iterant[chess]" in verdict.words
     with pytest.raises(MissingExtra, match="moves"):
-        TASK.encode("4k3/8/8/8/8/8/8/R3K3 w - - bm Ra8+;")
+        TASK.restrict(batch, 0, torch.zeros(2, 8, 8))
 
 
 @pytest.mark.parametrize("side", ["w", "b"])

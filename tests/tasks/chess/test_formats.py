@@ -1,96 +1,16 @@
-"""EPD and PGN, with python-chess as the reference."""
+"""Games in PGN, with python-chess as the reference."""
 
 from __future__ import annotations
 
-import io
-from pathlib import Path
-
 import chess
 import pytest
-import torch
-from test_chess import marked
 
-from iterant.errors import IterantError, TaskError
-from iterant.solving import Film, Solution
+from iterant.errors import IterantError
 from iterant.tasks.chess.position import read_game, split_games, square_name
 from iterant.tasks.chess.task import Chess
 from iterant.tasks.inputs import GAMES, Material, gather
-from iterant.tasks.protocol import is_accepted
 
 TASK = Chess()
-BOARD = "6k1/5ppp/8/8/8/8/8/K2R4 w - -"
-BLACK = "1k1r4/8/8/8/8/8/6n1/K7 b - -"
-
-
-@pytest.mark.parametrize(
-    ("text", "fields"),
-    [
-        (f"{BOARD} bm Rd8#", {"best": "Rd8#"}),
-        (f"  {BOARD}   bm Rd8#  Rd7 ; id a.1", {"best": "Rd8# Rd7", "id": "a.1"}),
-        (f'{BOARD} id "one; two";am Rd7;', {"id": "one; two", "avoid": "Rd7"}),
-        (f"{BOARD} 12 34 bm Rd8;", {"fen": f"{BOARD} 12 34", "best": "Rd8"}),
-        (f'{BOARD} hmvc 3; c0 "id bm am"; bm Rd8;', {"best": "Rd8"}),
-        (f'{BOARD} id "";', {}),
-        (f'{BOARD} id "bell\a";', {"id": "bell"}),
-        (f"{BOARD} pm;", {}),
-        (BOARD, {}),
-        (f"{BOARD} 0 1", {"fen": f"{BOARD} 0 1"}),
-    ],
-)
-def test_fields_of_an_epd(text: str, fields: dict[str, str]) -> None:
-    extras = TASK.encode(text).extras
-    words = {name: str(column[0]) for name, column in extras.items() if name != "black"}
-    assert words == {"fen": BOARD, **fields}
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["bm;", "bm Rd8; bm Rd7;", 'bm Rd8 id "x";', 'bm Rd8; id "x', "bm Rd8; 17;", "bm Rd9;"],
-)
-def test_bad_epds_are_refused_in_one_line(text: str) -> None:
-    with pytest.raises(TaskError, match="; write ") as caught:
-        gather(TASK, f"{BOARD} {text}")
-    assert "\n" not in str(caught.value)
-
-
-def test_names_and_answers_of_a_suite(tmp_path: Path) -> None:
-    lines = ["# a suite", f'{BOARD} bm Rd8; id "first";', "", f"{BLACK} bm Rd9;",
-             f'{BLACK} bm Rd1+ Ne1; id "a name";', BOARD]  # fmt: skip
-    (tmp_path / "s.epd").write_text("\r\n".join(lines))
-    gathered = gather(TASK, str(tmp_path / "s.epd"))
-    assert [problem.name for problem in gathered.problems] == [
-        "s.epd line 2 (first)",
-        "s.epd line 5 (a name)",
-        "s.epd line 6",
-    ]
-    assert [name for name, _ in gathered.refused] == ["s.epd line 4"]
-    first, second, third = (problem.batch for problem in gathered.problems)
-    assert torch.equal(first.targets, marked(first, "d1d8"))
-    assert torch.equal(second.targets, marked(second, "d8d1")), "seen by black"
-    assert not third.labelled
-    expected = [TASK.expected(batch, 0) for batch in (first, second, third)]
-    assert expected == ["Rd8", "Rd1+ or Ne1", ""]
-    stream = io.BytesIO(lines[1].encode())
-    assert gather(TASK, "-", stdin=stream).problems[0].name == "standard input (first)"
-
-
-def test_several_best_moves_and_moves_to_avoid() -> None:
-    (problem,) = gather(TASK, f'{BOARD} bm Rd8 Rd7; am Rd6; id "x";').problems
-    batch = problem.batch
-    for move, right in (("d1d7", True), ("d1d6", False)):
-        assert TASK.accepts(batch, 0, marked(batch, move)) is right
-        assert TASK.describe(batch, 0, marked(batch, move)).caption == (
-            f"White to move; answer {move if right else 'd1d8'}; found {move}, "
-            f"{'right' if right else 'wrong'}; to avoid: Rd6"
-        )
-    assert not TASK.accepts(batch, 0, torch.zeros(1, 8, 8, dtype=torch.int64))
-    about = Solution(problem, Film(1)).described()["about"]
-    assert about == {"black": False, "fen": BOARD, "id": "x", "best": "Rd8 Rd7", "avoid": "Rd6"}
-    batch = TASK.encode(f"{BLACK} am Rd1+;")
-    assert TASK.expected(batch, 0) == "not Rd1+"
-    assert not is_accepted(TASK, batch, marked(batch, "d8a7")), "not legal"
-
-
 MATE = '[Event "mate"]\n\n1. f3 e5 2. g4 Qh4# 0-1\n'
 POSITION = '[Event "position"]\n[FEN "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"]\n'
 

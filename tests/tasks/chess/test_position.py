@@ -15,7 +15,6 @@ from iterant.tasks.chess.position import (
     check_position,
     marked_squares,
     parse_fen,
-    parse_move,
     planes,
     square_name,
     targets,
@@ -24,10 +23,6 @@ from iterant.tasks.chess.task import Chess
 
 ORDER = (chess.KING, chess.QUEEN, chess.BISHOP, chess.KNIGHT, chess.ROOK, chess.PAWN)
 CASTLES = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1"
-BLACK_CASTLES = "r3k2r/8/8/8/8/8/8/1R2KR2 b kq - 0 1"
-PROMOTES = "1n2k3/P1P5/8/3pP3/8/8/6K1/8 w - d6 0 1"
-KNIGHTS = "4k3/8/8/1N1N4/8/2r5/1N1K4/8 w - - 0 1"
-PINNED = "4k3/4r3/8/8/8/2N1N3/8/4K3 w - - 0 1"
 
 
 def random_games(count: int) -> list[chess.Board]:
@@ -131,6 +126,8 @@ def test_fen_is_read_and_written_as_by_python_chess() -> None:
         "k7/\u0664\u0664/8/8/8/8/8/K7 w - - 0 1",
         "k7/8/8/8/8/8/8/K7 x - - 0 1",
         "k7/8/8/8/8/8/8/K7 w - - 0 1 bm Ka2",
+        "k7/8/8/8/8/8/8/K7 w - - bm Ka2;",
+        f"k7/8/8/8/8/8/8/K7 w {'K' * 200} - 0 1",
     ],
 )
 def test_bad_fens_are_refused_in_one_line(fen: str) -> None:
@@ -148,7 +145,6 @@ IMPOSSIBLE = {
     "k7/8/8/8/8/8/8/K7 w K - 0 1": "bad castling rights",
     "k7/8/8/8/8/8/8/K7 w - e9 0 1": "cannot be read",
     "k7/8/8/8/8/8/8/K7 w - e6 0 1": "invalid ep square",
-    "k7/8/8/8/8/8/8/K7 w - - x 1": "cannot be read",
     "k6R/7R/8/8/8/8/8/K7 b - - 0 1": "Black is checkmated: there is no move to find",
     "k7/2Q5/8/8/8/8/8/K7 b - - 0 1": "Black is stalemated: there is no move to find",
 }
@@ -160,33 +156,3 @@ def test_impossible_and_finished_positions_are_refused(fen: str, reason: str) ->
     with pytest.raises(TaskError, match=reason) as caught:
         check_position(fen)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("fen", "text", "squares"),
-    [
-        (CASTLES, "0-0-0+!", "e1c1"),
-        (PROMOTES, "a8", "a7a8"),
-        (PROMOTES, "axb8+", "a7b8"),
-        (PROMOTES, "a7a8", "a7a8"),
-        (PROMOTES, "exd6e.p.", "e5d6"),
-        (PROMOTES, "e:d6", "e5d6"),
-        (KNIGHTS, "Nbd4", "b5d4"),  # the other knight on file b cannot
-        (KNIGHTS, "Nbxc3!?", "b5c3"),
-        (PINNED, "Nd5", "c3d5"),
-        (BLACK_CASTLES, "O-O", None),  # over an attacked square
-        (CASTLES.replace("KQkq", "kq"), "O-O", None),
-        (PROMOTES, "Kf3=Q", None),
-        (KNIGHTS, "Nf8", None),
-        (KNIGHTS, "Nxc3", None),  # two knights can
-        (KNIGHTS, "knight", None),
-        (KNIGHTS, "--", None),
-    ],
-)
-def test_lenient_notation(fen: str, text: str, squares: str | None) -> None:
-    position = parse_fen(fen)
-    if squares is None:
-        with pytest.raises(TaskError, match="is not a legal move there or stands for several"):
-            parse_move(position, text)
-    else:
-        assert "".join(map(square_name, parse_move(position, text))) == squares
