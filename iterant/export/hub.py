@@ -15,11 +15,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from iterant.formatting import counted
 from iterant.io import read_weights, write_atomic, write_json
 from iterant.io.checkpoint import CONFIG, write_shard
 from iterant.io.files import PathLike, check_new_folder, make_folder, read_bytes
-from iterant.nets import Net, depth_of, parameter_count
+from iterant.nets import Net, parameter_count
 from iterant.zoo.loading import CARD, folder_of, load
 
 _README = """\
@@ -31,7 +30,7 @@ tags:
 
 # {name}
 
-A network with {parameters:,} parameters{purpose}. {iterates}
+A network with {parameters:,} parameters{purpose}.
 
 ## Use
 ```python
@@ -87,24 +86,17 @@ def export_hub(
 def _readme(name: str, net: Net, config: Mapping[str, Any], card: bytes) -> str:
     """The model card: a header for the hub, then prose and what is recorded."""
     task = config.get("task")
-    tags = ["iterant", "logical-extrapolation", "deep-thinking", task]
-    depth = depth_of(net)
-    problems, purpose = "inputs = ...   # what it was trained on", ""
+    tags = ["iterant", "logical-extrapolation", "deep-thinking", *([task] if task else [])]
+    problems = "inputs = ...   # what it was trained on"
     if task:
-        problems = f"task = iterant.task({json.dumps(task)})\n"
-        problems += "inputs = task.sample(4, seed=1).inputs"
-        purpose = f" for the task `{task}`"
-    iterates = "It repeats one step: harder problems take more iterations, not more weights."
-    if depth is not None:
-        iterates = f"It has {counted(depth, 'iteration')}, each with weights of its own."
+        problems = f"inputs = iterant.task({json.dumps(task)}).sample(4, seed=1).inputs"
     recorded = {key: value for key, value in config.items() if key not in ("card", "format")}
     return _README.format(
-        tags="\n".join(f"- {json.dumps(tag)}" for tag in tags if tag),
+        tags="\n".join(f"- {json.dumps(tag)}" for tag in tags),
         name=name,
         trust=", trust=True" if ":" in config["kind"] else "",  # a user-defined network
         parameters=parameter_count(net),
-        purpose=purpose,
-        iterates=iterates,
+        purpose=f" for the task `{task}`" if task else "",
         problems=problems,
         config=json.dumps(recorded, indent=1).replace("`", "'"),  # stays within the code block
         # The first lines of a card repeat the text above.

@@ -230,10 +230,9 @@ class Mazes(SizedTask):
         mazes[mazes == END] = FREE
         mazes[path & (steps == _SHORTENED)] = END
         path &= steps >= _SHORTENED
-        shorter = _batch(mazes, path)
         extras = {**chosen.extras, "path_length": path.sum(axis=(1, 2)) - 1}
-        inputs, targets = shorter.inputs.to(batch.inputs), shorter.targets.to(batch.targets)
-        return Batch(inputs, targets, extras), torch.from_numpy(rows)
+        shorter = replace(_batch(mazes, path), extras=extras)
+        return shorter.to(batch.inputs.device), torch.from_numpy(rows)
 
     def kinds(self, batch: Batch) -> list[Kind]:
         """Mazes by the length of their path, in tens of cells; not the `MazeKind` of `problems`."""
@@ -305,6 +304,6 @@ def _solved_maze(cells: Cells) -> Batch:
     steps = distances(cells[None])
     length = path_lengths(cells[None], steps)
     batch = _batch(cells[None], descend(cells[None], steps))
-    extras = {"path_length": length, "solvable": length >= 0}
-    targets = batch.targets if length[0] >= 0 else torch.full_like(batch.targets, -1)
-    return Batch(batch.inputs, targets, extras)
+    if length[0] < 0:
+        batch.targets.fill_(-1)
+    return replace(batch, extras={"path_length": length, "solvable": length >= 0})
