@@ -16,6 +16,7 @@ Shapes: R rows and C columns of cells; r lines and c characters.
 
 from __future__ import annotations
 
+import math
 from itertools import groupby
 
 import numpy as np
@@ -46,14 +47,16 @@ def terminal(
 
         >>> rich.print(terminal(task.describe(batch), lines=20))
 
-    With ``lines``, a description that is wider than the terminal or taller than ``lines`` is drawn
-    in dots or reduced; without, one that is too wide is plain text.
+    A description that is wider than the terminal or taller than ``lines`` is drawn in dots or
+    reduced.
     """
     console = console or Console()
-    body = _coloured(description, console.width, lines) if has_colours(console) else None
+    body = Text(description.text.rstrip("\n"))
+    if has_colours(console):
+        body = _coloured(description, console.width, math.inf if lines is None else lines)
     parts = [
         Text(description.title, style="bold"),
-        Text(description.text.rstrip("\n")) if body is None else body,
+        body,
         Text(description.caption, style="dim"),
     ]
     return Text("\n").join(part for part in parts if part.plain)
@@ -75,8 +78,8 @@ def has_colours(console: Console) -> bool:
     return console.color_system is not None and not console.no_color
 
 
-def _coloured(description: Description, width: int, lines: int | None) -> Text | None:
-    """In colour, or None if the terminal is too narrow and ``lines`` is not given."""
+def _coloured(description: Description, width: int, lines: float) -> Text:
+    """In colour, in the first of the ways that fits."""
     cells = description.cells.copy()
     for arrow in description.arrows:  # a tint at both ends instead
         tint = np.array(Color.parse(arrow.colour).get_truecolor())
@@ -84,16 +87,14 @@ def _coloured(description: Description, width: int, lines: int | None) -> Text |
             cells[end] = (cells[end].astype(int) + tint) // 2
     if description.glyphs:
         board = _board(description, cells, width)
-        if lines is None or (board is not None and board.plain.count("\n") < lines):
+        if board is not None and board.plain.count("\n") < lines:
             return board
 
     def fit(cells: Cells) -> bool:
-        return cells.shape[1] <= width and (lines is None or len(cells) <= 2 * lines)
+        return cells.shape[1] <= width and len(cells) <= 2 * lines
 
     cells = cells if fit(cells) else merge_blocks(cells)
-    if fit(cells):
-        return _halves(cells)
-    return None if lines is None else _dots(cells, width, lines)
+    return _halves(cells) if fit(cells) else _dots(cells, width, lines)
 
 
 def _board(description: Description, cells: Cells, width: int) -> Text | None:
@@ -137,7 +138,7 @@ def _colour(cell: Cells | None) -> Color | None:
     return None if cell is None else Color.from_rgb(*(int(part) for part in cell))
 
 
-def _dots(cells: Cells, width: int, lines: int) -> Text:
+def _dots(cells: Cells, width: int, lines: float) -> Text:
     """In braille dots, reduced by their maximal ranks if they do not fit."""
     ranks, styles = rank_cells(cells)
     rare = [rank for rank in range(2, len(styles)) if (ranks == rank).sum() <= _FEW]

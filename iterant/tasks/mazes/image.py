@@ -57,43 +57,15 @@ _MOST_PIXELS = 25_000_000
 _LONGEST_SIDE = 20_000
 _FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF")
 _SPOTS = {START: ("green", "start"), END: ("red", "end")}
-_CONTRAST = 50
-"""Smallest difference, of 255, between the means of dark and light pixels."""
-_TILES = 6
-"""Tiles per side, in each of which the lightest pixels are paper."""
-_UNEVEN = 0.12
-"""Relative difference in the lightness of paper below which a picture is left as it is."""
-_SHADES, _DRAWN = 7, 0.85
-"""Neighbouring shades that are one colour; share of pixels of two colours in a drawing."""
-_PEAK = 0.5
-"""Smallest strength of a frequency, where 1 is perfectly periodic."""
-_TRIES = 60
-_LINES = 500
-"""About how many rows and columns of pixels are measured to find the width of walls."""
 _THIN = 0.7
 """Walls thinner than this share of a path's width lie between cells."""
-_MIXED, _PLAIN, _CLEAN = 0.1, 0.9, 0.97
-"""Largest share of cells of two colours; smallest mean share of a cell's main colour; and when no
-cells wider than high are looked for."""
-_MOST_WRONG, _FEW_WRONG, _BETTER = 0.5, 0.05, 0.6
-"""Share of pixels in cells of the other colour: the largest allowed; small enough to stop looking;
-and the factor by which a finer grid must have fewer."""
-_SHARP_COLOURS = 8
-_RIM = 0.2
-"""Share of a cell on each side that is ignored, because edges are blurred."""
 _CLOSED, _OPENINGS, _WHOLE = 0.8, 0.5, 0.98
 """Share of a side that is wall when a wall goes around a maze; when it has the entrance; when it
 has no opening."""
-_AROUND = 15
-"""Percentile of the widths of walls at a side that is the width of the wall around."""
 _GAP = 0.6
 """Smallest width of a gap, relative to walls, and of paths, relative to gaps."""
-_FRAME = 1.5
-"""Greatest thickness of the wall around, relative to other walls."""
-_SQUARE = 0.03
-"""Relative difference of height and width up to which a cell is a square."""
-_SPOT = 0.12
-"""Smallest share of a cell that is green or red in a spot."""
+_TRIES = 60
+"""Most grids that are tried."""
 
 
 class _Grid(NamedTuple):
@@ -118,7 +90,7 @@ def read_picture(content: bytes) -> tuple[Pixels, tuple[str, ...]]:
     codes, is_paint = pixel_codes(image)
     dark = _crop(codes)
     light = _crop(codes ^ ~is_paint)  # what is not painted with wall and free exchanged
-    sharp = image.getcolors(_SHARP_COLOURS) is not None
+    sharp = image.getcolors(8) is not None  # few colours: nothing is blurred
     missing = [names for code, names in _SPOTS.items() if not (codes == code).any()]
     if len(missing) == 2:
         return _between_gaps(dark, light, sharp=sharp)
@@ -211,7 +183,7 @@ def _without(code: int, codes: Pixels) -> Pixels:
 def _wall_width(codes: Pixels) -> int:
     """How many of the first lines are the wall around; most other walls do not begin at it."""
     widths = (codes != WALL).argmax(axis=0)
-    return int(np.percentile(widths[widths > 0], _AROUND)) if widths.any() else 0
+    return int(np.percentile(widths[widths > 0], 15)) if widths.any() else 0
 
 
 def _gaps(is_wall: NDArray[np.bool_], wall: float) -> list[tuple[int, int]]:
@@ -231,7 +203,7 @@ def _has_frame(codes: Pixels, *, thin: bool = False) -> bool:
     sides = [side[: max(1, round(wall))] for side in _sides(codes)]
     if any((lines != FREE).mean(axis=1).max() < _WHOLE for lines in sides):
         return False
-    return not thin or max(_margins(WALL, codes)) <= _FRAME * wall
+    return not thin or max(_margins(WALL, codes)) <= 1.5 * wall
 
 
 def _open(content: bytes) -> Image:
@@ -291,7 +263,7 @@ def _otsu(counts: NDArray[np.int64]) -> int:
     best = np.flatnonzero(variance == variance.max())
     threshold = int(best[len(best) // 2])
     contrast = bright[threshold] - dark[threshold]
-    if not (below[threshold] and above[threshold]) or contrast < _CONTRAST:
+    if not (below[threshold] and above[threshold]) or contrast < 50:  # of 255
         raise TaskError(
             "the picture shows no maze: there are no dark walls beside light paths; "
             "draw walls dark, paths light, the start green and the end red"
@@ -302,28 +274,29 @@ def _otsu(counts: NDArray[np.int64]) -> int:
 def _even_out(light: Pixels, plain: NDArray[np.bool_]) -> Pixels:
     """(H, W) lightness, corrected if the light falls unevenly.
 
-    A plane is fitted through the lightness of paper, the lightest part of every tile.
+    A plane is fitted through the lightness of paper, the lightest part of each of 6 by 6 tiles.
     """
     counts = _histogram(light, plain)
-    shades = np.convolve(counts, np.ones(_SHADES), "same")
+    shades = np.convolve(counts, np.ones(7), "same")  # neighbouring shades are one colour
     darkest, lightest = shades[:128].max(), shades[128:].max()
-    if darkest + lightest > _DRAWN * counts.sum():  # two flat colours: light walls may be thin
+    # A drawing in two flat colours needs no correction, and light walls may be thin there.
+    if darkest + lightest > 0.85 * counts.sum():
         return light
     height, width = light.shape
     points, values = [], []
-    for rows in np.array_split(np.arange(height), _TILES):
-        for columns in np.array_split(np.arange(width), _TILES):
+    for rows in np.array_split(np.arange(height), 6):
+        for columns in np.array_split(np.arange(width), 6):
             tile = np.ix_(rows, columns)
             if (lightness := light[tile][plain[tile]]).size:
                 points.append((rows.mean(), columns.mean(), 1.0))
                 values.append(np.percentile(lightness, 90))
-    if len(points) < _TILES:
+    if len(points) < 6:
         return light
     lit = np.array(values) > np.median(values) / 2  # a tile of nothing but wall shows no paper
     slopes, *_ = np.linalg.lstsq(np.array(points)[lit], np.array(values)[lit], rcond=None)
     down, right, level = slopes.astype(np.float32)
     paper = down * np.arange(height)[:, None] + right * np.arange(width) + level
-    if paper.min() <= 0 or np.ptp(paper) < _UNEVEN * paper.max():
+    if paper.min() <= 0 or np.ptp(paper) < 0.12 * paper.max():  # even enough
         return light
     even: Pixels = np.minimum(light * (paper.max() / paper), 255).astype(np.uint8)
     return even
@@ -370,7 +343,8 @@ def _find_cells(
     """
     walls = codes == WALL
     sums = _sums(walls)
-    best, least, too_fine, is_clean = None, _MOST_WRONG, "", False
+    # `least`: the largest share of wrong pixels that the next grid may have.
+    best, least, too_fine, is_clean = None, 0.5, "", False
     grids = sorted(_grids(walls, sharp=sharp), key=lambda grid: len(grid.rows) * len(grid.columns))
     for grid in grids:
         if np.diff(grid.rows).max() < paths[0] or np.diff(grid.columns).max() < paths[1]:
@@ -385,15 +359,16 @@ def _find_cells(
         # walls has about 1. A finer grid must be much better than a coarser one.
         area = np.outer(np.diff(grid.rows), np.diff(grid.columns))
         wrong = (np.minimum(whole, 1 - whole) * area).sum() / max(1, sums[-1, -1])
-        if (main < 0.7).mean() > _MIXED or main.mean() < _PLAIN or wrong >= least:
+        # Few cells of two colours, and most of the pixels of a cell in its main colour.
+        if (main < 0.7).mean() > 0.1 or main.mean() < 0.9 or wrong >= least:
             continue
-        if is_clean and not grid.is_square:
+        if is_clean and not grid.is_square:  # clean squares need no cells wider than high
             continue
         spots = {code: _shares(_sums(codes == code), grid) for code in _SPOTS}
         if not any(_too_fine(share) for share in spots.values()):
-            best, least = (grid, dark, spots), _BETTER * wrong
-            is_clean = bool(main.mean() > _CLEAN)
-            if wrong < _FEW_WRONG:
+            best, least = (grid, dark, spots), 0.6 * wrong
+            is_clean = bool(main.mean() > 0.97)
+            if wrong < 0.05:
                 break
     if best is None:
         raise TaskError(
@@ -416,8 +391,8 @@ def _sums(mask: NDArray[np.bool_]) -> NDArray[np.int32]:
     return sums
 
 
-def _shares(sums: NDArray[np.int32], grid: _Grid, rim: float = _RIM) -> Values:
-    """(h, w): the share of the mask's pixels in every cell, without a rim on each side."""
+def _shares(sums: NDArray[np.int32], grid: _Grid, rim: float = 0.2) -> Values:
+    """(h, w): the share of the mask's pixels in every cell, without a blurred rim on each side."""
     bounds = []
     for lines in (grid.rows, grid.columns):
         margin = rim * np.diff(lines)
@@ -440,7 +415,7 @@ def _spot(code: int, share: Values) -> tuple[int, int]:
     """The one cell of a colour; cells near it that have some of the colour belong to it."""
     colour, end = _SPOTS[code]
     row, column = divmod(int(share.argmax()), share.shape[1])
-    away = np.abs(np.argwhere(share > _SPOT) - (row, column)).max(axis=1, initial=0)
+    away = np.abs(np.argwhere(share > 0.12) - (row, column)).max(axis=1, initial=0)
     if (away > 2).any():
         raise TaskError(
             f"the picture has several {colour} spots, one of them at row {row + 1}, column "
@@ -503,9 +478,9 @@ def _square_counts(walls: NDArray[np.bool_]) -> list[tuple[int, int]]:
 
 
 def _peaks(strength: Values) -> list[int]:
-    """The positions, from 1, of the local maxima above `_PEAK`."""
+    """The positions, from 1, of the local maxima above 0.5, where 1 is perfectly periodic."""
     padded = np.pad(strength, 1)
-    is_peak = (strength >= padded[:-2]) & (strength >= padded[2:]) & (strength > _PEAK)
+    is_peak = (strength >= padded[:-2]) & (strength >= padded[2:]) & (strength > 0.5)
     peaks: list[int] = (np.flatnonzero(is_peak) + 1).tolist()
     return peaks
 
@@ -514,7 +489,7 @@ def _run_lengths(mask: NDArray[np.bool_]) -> tuple[float, float, float]:
     """The width of walls or paths: in both directions together, vertically and horizontally."""
     lengths = []
     for pixels in (mask.T, mask):
-        some = pixels[:: max(1, len(pixels) // _LINES)]
+        some = pixels[:: max(1, len(pixels) // 500)]  # about 500 lines are enough
         flat = np.pad(some, ((0, 0), (1, 1))).ravel()
         edges = np.flatnonzero(flat[1:] != flat[:-1])
         lengths.append(edges[1::2] - edges[::2])
@@ -557,6 +532,6 @@ def _thin_walls(darkness: Values, count: int, wall: float) -> Values:
 
 def _pixels(height: float, width: float) -> str:
     """``12 pixels``, or ``8.4 by 12 pixels`` where cells are wider than high."""
-    if abs(height - width) > _SQUARE * width:
+    if abs(height - width) > 0.03 * width:
         return f"{height:.3g} by {width:.3g} pixels"
     return f"{width:.3g} pixel{'' if abs(width - 1) < 1e-9 else 's'}"
