@@ -54,8 +54,7 @@ from iterant.tasks.protocol import (
     RulesCheck,
     Task,
     answer_text,
-    expected_text,
-    is_accepted,
+    is_right,
     offers,
     slices,
 )
@@ -385,8 +384,6 @@ class Solution:
     """The probability of the predicted class at the least confident position"""
     answer: str = ""
     """The prediction as text, if the task can write it: bits, a move"""
-    expected: str = ""
-    """The expected answer as text, if the problem came with one"""
     verdict: RulesCheck = field(default_factory=RulesCheck)
     """Whether it keeps the rules of the task"""
     allowed: Tensor | None = None
@@ -576,7 +573,7 @@ def _solution(
         allowed = {
             "allowed": grid[None],
             "allowed_answer": answer_text(task, batch, grid[None]),
-            "allowed_right": is_accepted(task, batch, grid[None]),
+            "allowed_right": is_right(task, batch, grid[None]),
         }
     return Solution(
         problem=problem,
@@ -586,10 +583,9 @@ def _solution(
         stopped_by=answer.stopped_by[row],
         answered_at=answered_at,
         seconds=seconds,
-        right=is_accepted(task, batch, prediction),
+        right=is_right(task, batch, prediction),
         min_confidence=film.at(answered_at).min_confidence,
         answer=answer_text(task, batch, prediction),
-        expected=expected_text(task, batch),
         verdict=task.verdict(batch, 0, prediction) if offers(task, "verdict") else RulesCheck(),
         history=tuple(zip(changes, texts, strict=True)),
         task=task,

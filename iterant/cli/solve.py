@@ -290,7 +290,6 @@ def _cells(solution: Solution, number: int) -> dict[str, str]:
         "unchanged": f"since {solution.history[-1][0].step:,}",
         "settled": words[solution.settled],
         "right": words[solution.right],
-        "expected": solution.expected,
         "confidence": percent(solution.min_confidence),
         "time": f"{solution.seconds:.2f} s",
     }

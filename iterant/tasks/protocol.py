@@ -488,12 +488,6 @@ class OptionalMethods(Task, Protocol):
     def restrict(self, batch: Batch, index: int, logits: Tensor) -> tuple[Tensor, str]:
         """The best allowed answer, (*S) int64, by logits (K, *S); and what was assumed, or ""."""
 
-    def expected(self, batch: Batch, index: int) -> str:
-        """The right answers in words, if the source of a problem names several; else ""."""
-
-    def accepts(self, batch: Batch, index: int, prediction: Tensor) -> bool:
-        """Whether an answer is one of those; needed together with `expected`."""
-
     # Evaluation and analysis
 
     def source(self) -> str:
@@ -526,14 +520,6 @@ def answer_text(task: Task, batch: Batch, prediction: Tensor) -> str:
     return "" if write is None else str(write(batch, 0, prediction))
 
 
-def expected_text(task: Task, batch: Batch) -> str:
-    """The right answers to a batch of one as text, "" if its source does not name several."""
-    write = getattr(task, "expected", None) or getattr(task, "wanted", None)  # before 0.2
-    return "" if write is None else str(write(batch, 0))
-
-
-def is_accepted(task: Task, batch: Batch, prediction: Tensor) -> bool | None:
+def is_right(task: Task, batch: Batch, prediction: Tensor) -> bool | None:
     """Whether the answer to a batch of one is right; None if that is not known."""
-    if offers(task, "accepts") and expected_text(task, batch):
-        return task.accepts(batch, 0, prediction)
     return bool(task.solved(prediction, batch)[0]) if batch.labelled else None
