@@ -176,23 +176,18 @@ def _graph(
     dynamic = torch.export.Dim.DYNAMIC
     axes = tuple(dict.fromkeys((0, *range(2, value.dim())), dynamic) for value in values)
     # The exporter warns about its own deprecated calls and about missing torchvision.
-    logger = logging.getLogger("torch.onnx._internal.exporter._registration")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            program = torch.onnx.export(
-                part.eval(),
-                values,
-                input_names=inputs,
-                output_names=outputs,
-                dynamic_shapes=(axes,),  # of the one parameter *tensors
-                dynamo=True,
-                verbose=False,
-            )
-    finally:
-        logger.setLevel(level)
+    logging.getLogger("torch.onnx._internal.exporter._registration").setLevel(logging.ERROR)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program = torch.onnx.export(
+            part.eval(),
+            values,
+            input_names=inputs,
+            output_names=outputs,
+            dynamic_shapes=(axes,),  # of the one parameter *tensors
+            dynamo=True,
+            verbose=False,
+        )
     assert program is not None  # noqa: S101 (always a program with dynamo=True)
     # Remove where each operation came from: it has file names of this machine.
     for node in program.model.graph:

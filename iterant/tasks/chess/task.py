@@ -76,7 +76,7 @@ ANSWER, RIGHT, WRONG = "#00695c", "#0072b2", "#e6550d"
 _SIGNS = " ♔♕♗♘♖♙♚♛♝♞♜♟"
 _LIGHT, _DARK, _MARK = (240, 217, 181), (181, 136, 99), (246, 226, 80)
 _PROMOTIONS = ("", "", "n", "b", "r", "q", "")
-_NO_RULES = "whether it is legal was not looked at: that needs pip install 'iterant[chess]'"
+_NO_RULES = "legality is not checked without pip install 'iterant[chess]'"
 
 
 @lru_cache(maxsize=4)
