@@ -100,7 +100,7 @@ def test_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("mazes", "photo.png", "there is no file 'photo.png'"),
         ("mazes", "./pictures/", "there is no file './pictures/'"),
         ("prefix-sums", "  ", "empty"),
-        ("chess", "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1 and more", "2 to 6 fields"),
+        ("chess", "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1 and more", "a FEN has a board"),
     ],
 )
 def test_bad_problems_are_one_line(word: str, problem: str, message: str) -> None:

@@ -50,6 +50,7 @@ _IMPOSSIBLE = ("NO_WHITE_KING", "NO_BLACK_KING", "TOO_MANY_KINGS", "PAWNS_ON_BAC
                "OPPOSITE_CHECK", "BAD_CASTLING_RIGHTS", "INVALID_EP_SQUARE")  # fmt: skip
 """Status flags of python-chess for which a position is rejected."""
 _EXAMPLE = 'write a FEN such as "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1"'
+_FEN = re.compile(r"([KQBNRPkqbnrp1-8/]+) ([wb])(?: (\S+))?(?: (\S+))?(?: [0-9]+){0,2}")
 _LONGEST_FEN = 200
 _LONGEST_GAME = 1 << 18
 """Characters of a game; python-chess may take time in the square of it."""
@@ -94,28 +95,16 @@ def parse_fen(text: str) -> Position:
 
     Only what a network needs is checked here, the rest by `check_position`.
     """
-    fields = text.split()
-    counters = "".join(fields[4:])
-    if (
-        len(text) > _LONGEST_FEN
-        or not 2 <= len(fields) <= 6
-        or fields[1] not in ("w", "b")
-        or (counters and not counters.isdecimal())
-    ):
-        raise TaskError(
-            "a FEN has 2 to 6 fields, the second w or b, the last two numbers, "
-            f"got {text[:100]!r}; {_EXAMPLE}"
-        )
-    board = re.sub("[1-8]", lambda sign: "." * int(sign[0]), fields[0])
+    match = _FEN.fullmatch(" ".join(text.split())) if len(text) <= _LONGEST_FEN else None
+    board = re.sub("[1-8]", lambda sign: "." * int(sign[0]), match[1]) if match else ""
     ranks = board.split("/")
-    if [len(rank) for rank in ranks] != [8] * 8 or set(fields[0]) - set(f"{LETTERS[1:]}/12345678"):
+    if match is None or [len(rank) for rank in ranks] != [8] * 8:
         raise TaskError(
-            "a board has 8 ranks of 8 squares separated by /, pieces KQBNRP and kqbnrp, "
-            f"got {fields[0]!r}; {_EXAMPLE}"
+            "a FEN has a board of 8 ranks of 8 squares separated by /, w or b, and up to four more "
+            f"fields, got {text[:100]!r}; {_EXAMPLE}"
         )
     codes = [LETTERS.index(sign) for rank in reversed(ranks) for sign in rank]
-    castling, en_passant = (*fields[2:4], None, None)[:2]
-    return Position(np.array(codes, dtype=np.uint8), fields[1] == "b", castling, en_passant)
+    return Position(np.array(codes, dtype=np.uint8), match[2] == "b", match[3], match[4])
 
 
 def pack(boards: Bytes) -> Bytes:
