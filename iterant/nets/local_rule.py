@@ -32,8 +32,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from iterant import registry
 from iterant.errors import NetError
-from iterant.nets.protocol import NetModule, check_sizes, readout
+from iterant.nets.protocol import NetModule, check_sizes
 
 GAIN = 1.8
 """Initial weights of message passing are larger than usual: messages must survive many cells."""
@@ -105,7 +106,7 @@ class LocalRule(NetModule):
 
     def __init__(self, config: LocalRuleConfig) -> None:
         super().__init__()
-        self.config, self.readout = config, readout(config.readout)
+        self.config, self.readout = config, registry.find("readout", config.readout)()
         conv = CONV[config.dims]
         views = 2 if config.summed else 1 + 2 * config.dims
         self.sight = conv(views * config.width, config.hidden, 1, bias=False)

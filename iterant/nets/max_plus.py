@@ -53,9 +53,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from iterant import registry
 from iterant.errors import NetError
 from iterant.nets.local_rule import CONV, bias_of, in_cells, in_pixels, neighbours_of_cells
-from iterant.nets.protocol import NetModule, check_sizes, readout
+from iterant.nets.protocol import NetModule, check_sizes
 
 UNIT = 2.0**-10
 """The distance 1, in features; a power of two, so that scaling is exact."""
@@ -111,7 +112,7 @@ class MaxPlus(NetModule):
 
     def __init__(self, config: MaxPlusConfig) -> None:
         super().__init__()
-        self.config, self.readout = config, readout(config.readout)
+        self.config, self.readout = config, registry.find("readout", config.readout)()
         pairs, pointer_pairs = config.width // 2, config.hidden // 2
         self.source = nn.Parameter(_opposite_scores(pairs, config.channels))
         self.mark = nn.Parameter(_opposite_scores(pointer_pairs, config.channels))
