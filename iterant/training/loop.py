@@ -132,19 +132,18 @@ class Loop:
                 self._steps(signals)
                 return
             self.folder.set_status("running", step=self.step, steps=self.total_steps)
-            net, size = self.recipe.net, parameter_count(self.trainer.compute)
-            self.reporter.begin(
-                f"{self.spec.title}: {net}, recipe {self.recipe.name}, {size:,} parameters, "
-                f"seed {self.seed}",
-                self.folder.path,
-                self._progress(),
+            size = parameter_count(self.trainer.compute)
+            title = (
+                f"{self.spec.title}: {self.recipe.net}, recipe {self.recipe.name}, "
+                f"{size:,} parameters, seed {self.seed}"
             )
+            self.reporter.begin(title, self.folder.path, self._progress())
             try:
                 reason = self._steps(signals)
             except BaseException as error:
-                interrupted = isinstance(error, KeyboardInterrupt)
-                state = "stopped" if interrupted else "failed"
-                message = str(error) or ("interrupted" if interrupted else type(error).__name__)
+                state, message = "failed", str(error) or type(error).__name__
+                if isinstance(error, KeyboardInterrupt):
+                    state, message = "stopped", "interrupted"
                 with contextlib.suppress(RunError):  # a full disk must not hide the reason
                     self.folder.set_status(state, reason=message)
                 self.reporter.end(f"{state}: {message}")
@@ -406,17 +405,11 @@ class Validator:
 
     def validate(self, net: Net) -> Figures:
         """Accuracy on held-out problems after m iterations."""
-        if len(self.held_out) == 0:
-            return {}
-        m = resolve_steps(net, self.recipe.iterations, cut=True)
-        return {"validation": self._evaluate(net, self.held_out, m).end}
+        return self._after_m(net, "validation", self.held_out)
 
     def sample(self, net: Net) -> Figures:
         """The same on a few of these problems: fast, shown between validations, not recorded."""
-        if len(self.held_out) == 0:
-            return {}
-        m = resolve_steps(net, self.recipe.iterations, cut=True)
-        return {"validation sample": self._evaluate(net, self.held_out[:_SAMPLE], m).end}
+        return self._after_m(net, "validation sample", self.held_out[:_SAMPLE])
 
     def monitor(self, net: Net) -> Figures:
         """Accuracy and change of features in longer runs and on larger problems.
@@ -437,6 +430,10 @@ class Validator:
             if not fixed_depth:
                 figures[f"{name} change"] = curve.change
         return figures
+
+    def _after_m(self, net: Net, name: str, batch: Batch) -> Figures:
+        m = resolve_steps(net, self.recipe.iterations, cut=True)
+        return {name: self._evaluate(net, batch, m).end} if len(batch) else {}
 
     def _evaluate(self, net: Net, batch: Batch, *marks: int) -> Curve:
         return evaluate_batch(net, self.task, batch, steps=marks[-1], at=marks)

@@ -91,7 +91,6 @@ def train(
     """
     if (out is None) == (resume is None):
         raise UsageError("give either out= (a new run) or resume= (a run folder to continue)")
-    _check_types(recipe, reporter, out=out, resume=resume, init_from=init_from)
     if isinstance(net, nn.Module):
         kind = type(net).__name__
         raise UsageError(
@@ -102,7 +101,7 @@ def train(
     _check_names(changes)
     if isinstance(objective, str):
         changes, objective = {**changes, "objective": objective}, None
-    _check_objective(objective)
+    _check_types(recipe, reporter, objective, out=out, resume=resume, init_from=init_from)
     registry.allow([task, net])
     clock = Clock(None if time_limit is None else seconds(time_limit))
     torch_device = registry.device(device)
@@ -205,7 +204,7 @@ def _check_names(changes: dict[str, Any]) -> None:
             raise UsageError(f"train has no argument {name!r}; {hint}")
 
 
-def _check_types(recipe: object, reporter: object, **paths: object) -> None:
+def _check_types(recipe: object, reporter: object, objective: object, **paths: object) -> None:
     """Raise UsageError for arguments of a wrong type, which would fail later or name a folder."""
     if not isinstance(recipe, Recipe | str | None):
         raise UsageError(f"recipe is a Recipe or one of {', '.join(RECIPES)}, got {recipe!r:.80}")
@@ -217,24 +216,13 @@ def _check_types(recipe: object, reporter: object, **paths: object) -> None:
     for name, path in paths.items():
         if not isinstance(path, str | os.PathLike | None):
             raise UsageError(f"{name} is the path of a folder, got {path!r:.80}")
-
-
-def _check_objective(objective: object) -> None:
-    """Raise UsageError unless this is None, a function or a subclass of `Objective`."""
     is_class = isinstance(objective, type)
-    if objective is None or (is_class and issubclass(objective, Objective)):  # type: ignore[arg-type]
-        return
-    if is_class or not callable(objective):
+    valid = issubclass(objective, Objective) if is_class else callable(objective)  # type: ignore[arg-type]
+    if not (valid or objective is None):
         raise UsageError(
             "objective is a name, a function of logits and targets, or a subclass of "
             f"iterant.training.objectives.Objective; got {objective!r:.80}"
         )
-    try:
-        inspect.signature(objective).bind("logits", "targets")
-    except TypeError as error:
-        raise UsageError(f"an objective is called with logits and targets: {error}") from None
-    except ValueError:  # a built-in function without a signature
-        pass
 
 
 def _objective_name(objective: UserObjective) -> str:
@@ -252,12 +240,8 @@ def _check_same_objective(run: RunFolder, objective: UserObjective | None) -> No
     now = None if objective is None else _objective_name(objective)
     # Without the module: a script is __main__ at one time and imported at another.
     if str(before).rpartition(":")[2] != str(now).rpartition(":")[2]:
-        trained_with = (
-            "the objective of its recipe; leave out objective="
-            if before is None
-            else f"{before}, which is not in the folder; give it again: objective="
-        )
-        raise UsageError(f"{quoted(run.path)} was trained with {trained_with}")
+        remedy = "leave it out" if before is None else f"give {before}, which is not in the folder"
+        raise UsageError(f"{quoted(run.path)} was not trained with objective={now}; {remedy}")
 
 
 def _check_resumable(run: RunFolder, task: Task | str | None, fixed: list[str]) -> None:
