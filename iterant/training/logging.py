@@ -20,7 +20,7 @@ from typing import Any
 
 from iterant.errors import MissingExtra
 from iterant.formatting import counted, duration, percent
-from iterant.progress import LINE_SECONDS, NotebookLine, in_notebook, warn
+from iterant.progress import LINE_SECONDS, NotebookLine, warn
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,6 @@ class RunProgress:
     """Latest figures by name: "validation", and of monitoring: "48 at 4m" (after 4 m iterations)"""
     fresh: tuple[str, ...] = ()
     """Names of the figures measured just now"""
-
     iterations: int = 1
     """m: iterations in training, after which validation accuracy is measured"""
 
@@ -150,11 +149,6 @@ class LineReporter(Reporter):
         if accuracies := progress.accuracies(self._new):
             self._write(accuracies)
         self._new.clear()
-
-
-def default_reporter() -> Reporter:
-    """The reporter of runs that are started in Python."""
-    return NotebookReporter() if in_notebook() else LineReporter()
 
 
 class TensorBoardReporter(Reporter):

@@ -32,7 +32,7 @@ import torch
 
 from iterant.errors import RunError, TaskError, TrainingStopped
 from iterant.evaluation import Curve, evaluate_batch, resolve_steps
-from iterant.formatting import duration, size_text
+from iterant.formatting import size_text
 from iterant.io import RunFolder
 from iterant.nets import parameter_count
 from iterant.nets.from_recipe import build_network
@@ -164,12 +164,6 @@ class Loop:
                 checked = self.clock.elapsed
                 reason = self._reason_to_stop(signals)
             if reason is not None:
-                if reason == AT_LIMIT:
-                    self.reporter.note(
-                        "reserved for saving: the last "
-                        f"{duration(self.clock.reserved)} of the time limit (twice the longest "
-                        "step or validation, at most a quarter)"
-                    )
                 self.save()
                 return reason
             self._step()
@@ -454,17 +448,15 @@ class Clock:
         self._longest = max(self._longest, duration)
 
     @property
-    def reserved(self) -> float:
-        """Seconds of the limit that are kept for the end of the work and for saving.
-
-        Twice the longest uninterruptible work and a second, at most a quarter of the limit.
-        """
-        return 0.0 if self._limit is None else min(2 * self._longest + 1.0, 0.25 * self._limit)
-
-    @property
     def over(self) -> bool:
-        """Whether to save and stop now."""
-        return self._limit is not None and self.elapsed >= self._limit - self.reserved
+        """Whether to save and stop now.
+
+        Twice the longest uninterruptible work and a second are reserved for the end of the work and
+        for saving, at most a quarter of the limit.
+        """
+        if self._limit is None:
+            return False
+        return self.elapsed >= self._limit - min(2 * self._longest + 1.0, 0.25 * self._limit)
 
 
 class Signals:

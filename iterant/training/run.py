@@ -29,12 +29,13 @@ from iterant.nets import Net, build, parameter_count
 from iterant.nets.fast import can_unroll_messages
 from iterant.nets.from_recipe import build_network
 from iterant.nets.protocol import shape_faults
+from iterant.progress import in_notebook
 from iterant.rng import check_seed
 from iterant.tasks.protocol import Task, offers, with_problems
 from iterant.threads import number_is_chosen, spins_on_busy_cores
 from iterant.training.data import TrainingSet, split_sizes
 from iterant.training.distributed import ProcessGroup
-from iterant.training.logging import Reporter, default_reporter
+from iterant.training.logging import LineReporter, NotebookReporter, Reporter
 from iterant.training.loop import Clock, Loop, damaged_checkpoints
 from iterant.training.objectives import Objective, UserObjective
 from iterant.training.recipe import OLD_NAMES, RECIPES, Recipe, label_changes, recipe_from_json
@@ -111,7 +112,7 @@ def train(
     first_process = processes.rank == 0
     threads_before = torch.get_num_threads()
     if reporter is None:
-        reporter = default_reporter()
+        reporter = NotebookReporter() if in_notebook() else LineReporter()
     reporter = reporter if reporter and first_process else Reporter()
     path = Path(out or resume or "")
     try:
@@ -305,23 +306,25 @@ def _set_threads(net: Net, source: RunFolder | None, reporter: Reporter) -> None
     Sums depend on how threads divide them.
     """
     now = torch.get_num_threads()
-    threads = threads_for(net) if source is None else threads_of(source) or now
-    if source is not None and threads != now and number_is_chosen():
+    if source is None:
+        torch.set_num_threads(threads_for(net))
+        if torch.get_num_threads() > 1 and spins_on_busy_cores():
+            reporter.note(
+                "other programs use this machine: training is faster with "
+                "OMP_WAIT_POLICY=PASSIVE, set before torch is imported"
+            )
+        return
+    threads = threads_of(source) or now
+    if threads != now and number_is_chosen():
         reporter.note(
             f"this run was started with {counted(threads, 'thread')}, and OMP_NUM_THREADS or "
             f"MKL_NUM_THREADS sets {now}: it continues, but may not equal an uninterrupted run "
             "bit for bit"
         )
-        return
-    torch.set_num_threads(threads)
-    if source is not None and threads != now:
+    elif threads != now:
+        torch.set_num_threads(threads)
         reporter.note(
             f"continued with {counted(threads, 'thread')}, as it was started (here: {now})"
-        )
-    if source is None and threads > 1 and spins_on_busy_cores():
-        reporter.note(
-            "other programs use this machine: training is faster with "
-            "OMP_WAIT_POLICY=PASSIVE, set before torch is imported"
         )
 
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 import iterant
 from iterant.engine import State
 from iterant.nets import LocalRule, build
-from iterant.nets.fast.deep_thinking import Fused, can_fuse
+from iterant.nets.fast import fuse_for_training
 from iterant.nets.from_recipe import build_network
 from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch
@@ -73,7 +73,7 @@ def unroll_of(variant: str, kind: str) -> tuple[Unroll, nn.Module]:
         weight.grad = torch.zeros_like(weight)
     if kind == "plain":
         return Unroll(net), net
-    return FakeGraphUnroll(Fused(net) if can_fuse(net) else net, net), net
+    return FakeGraphUnroll(fuse_for_training(net) or net, net), net
 
 
 OBJECTIVES: dict[str, dict[str, Any]] = {

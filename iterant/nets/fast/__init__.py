@@ -21,12 +21,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from iterant.nets.deep_thinking import PaperNet
+from iterant.nets.deep_thinking import DeepThinking, FeedForward
 from iterant.nets.fast.cuda import FusedRule, can_fuse_rule
 from iterant.nets.fast.sparse import SparseMaxPlus, SparseRule
 from iterant.nets.local_rule import LocalRule
@@ -75,16 +75,14 @@ def fuse_for_training(net: object) -> Fused | None:
     Call its ``flush`` after every backward pass. A form with a method ``segment`` computes several
     iterations in one call.
     """
-    if not isinstance(net, PaperNet):
+    # Not for subclasses, which may compute something else.
+    if not (type(net) is DeepThinking or type(net) is FeedForward) or net.config.group_norm:
         return None
     # Imported here: a local rule needs none of these modules.
-    from iterant.nets.fast.deep_thinking import Fused, can_fuse
+    from iterant.nets.fast.deep_thinking import Fused
     from iterant.nets.fast.strings import fuse_strings
 
-    if not can_fuse(net):
-        return None
-    on_gpu = net.projection.weight.is_cuda
-    return (fuse_strings(net) if on_gpu else None) or Fused(net)
+    return fuse_strings(net) or Fused(net)
 
 
 def can_unroll_messages(net: Net) -> bool:
@@ -105,12 +103,8 @@ def threads(net: Net) -> Iterator[None]:
     A sparse iteration is a few dozen operations on small tensors, which cost more to distribute
     over threads than to compute.
     """
-    count: Any = getattr(net, "threads", None)
     before = torch.get_num_threads()
-    if not isinstance(count, int) or count == before:
-        yield
-        return
-    torch.set_num_threads(count)
+    torch.set_num_threads(getattr(net, "threads", before))
     try:
         yield
     finally:
