@@ -302,7 +302,7 @@ class SharedWeights(nn.Module):
         count, flat = int(pattern.max()) + 1, pattern.flatten()
         used = flat >= 0
         weights = flat.argsort(stable=True)[len(flat) - int(used.sum()) :]  # by their parameter
-        rows = torch.split(weights, flat[used].bincount().tolist())
+        rows = list(torch.split(weights, flat[used].bincount().tolist()))
         targets = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=len(flat))
         self.register_buffer("source", pattern.where(pattern >= 0, count).view(shape), False)
         self.register_buffer("targets", targets, False)

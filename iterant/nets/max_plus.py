@@ -67,9 +67,10 @@ _FAR = 2.0**24
 _SOURCE_GRADIENT = 10.0
 """Slope of a distance in the probability that a cell is its source; that of a mark is 1."""
 _LEAST_GROWTH = 0.125
-"""Of a distance per cell: times `UNIT` above the tolerance of `Resting`, so never called rest."""
+"""Of a distance per cell. Times `UNIT` it exceeds the tolerance of `Resting`, so that a growing
+distance is never taken for rest."""
 _TEMPERATURE = 0.25
-"""Of the softmax over marks: at 1, some networks keep to the mean of two that differ at ties."""
+"""Of the softmax over marks. At 1, some networks keep averaging two marks that differ at ties."""
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ class NotebookReporter(Reporter):
 
 
 class LineReporter(Reporter):
-    """A line every five seconds, by default on the error stream, and accuracies once each."""
+    """Prints a line every five seconds, by default on the error stream, and each accuracy once."""
 
     def __init__(self, write: Callable[[str], object] = warn) -> None:
         """``write`` prints one line."""

@@ -106,7 +106,6 @@ class Loop:
         self.sample: Figures = {}
         """Accuracy on some validation problems, where the last epoch ended without validation"""
         self.best: dict[str, Any] = {}
-        self.unsaved_best: dict[str, torch.Tensor] | None = None
         self.device_losses: list[torch.Tensor] = []
         """Losses not read from the device yet"""
         self.losses: list[float] = []
@@ -286,7 +285,7 @@ class Loop:
         return figures
 
     def _keep_best(self, epoch: int, fresh: Figures) -> None:
-        """Keep the present weights if they are the best on validation so far.
+        """Save the present weights if they are the best on validation so far.
 
         Strictly better: the first of equals is the best, as in the authors' code.
         """
@@ -294,8 +293,7 @@ class Loop:
             return
         self.best = {"validation": fresh["validation"], "epoch": epoch, "step": self.step}
         if self.folder is not None:
-            weights = self.trainer.evaluated_weights()
-            self.unsaved_best = {name: weight.clone() for name, weight in weights.items()}
+            self.folder.save("best", self.trainer.evaluated_weights(), self.best)
 
     def save(self) -> None:
         """Write a checkpoint to resume from, unless a weight is NaN."""
@@ -303,9 +301,6 @@ class Loop:
         self._check_weights()
         if self.folder is None:
             return
-        if self.unsaved_best is not None:
-            self.folder.save("best", self.unsaved_best, self.best)
-            self.unsaved_best = None
         if self.trainer.ema is not None:
             averaged = self.trainer.evaluated_weights()
             self.folder.save("averaged", averaged, {"step": self.step})

@@ -40,7 +40,7 @@ OLD_NAMES = {
 """Former names of fields, which flags, files and keyword arguments may still use."""
 
 _REMOVED = {"pool_damage_kinds": ["zeros", "noise", "another"], "choose": "validation"}
-"""Fields of earlier versions, and the values that are left."""
+"""Fields of earlier versions, and the only values of them that a run can resume with."""
 
 _NET_FIELDS = ("width", "head", "group_norm", "bounded", "hidden", "isotropic", "messages",
                "masked")  # fmt: skip

@@ -53,7 +53,7 @@ class Trainer:
         self.recipe, self.device, self.processes = recipe, device, processes
         self.user_objective = objective
         self.objective = build_objective(recipe, processes, objective)
-        self._may_draw = ":" in registry.name_of("net", type(net))  # ours draw nothing
+        self._may_draw = ":" in registry.name_of("net", type(net))  # ours draw no random numbers
         module: Any = net
         self.master: nn.Module = module.to(device)
         if device.type == "cuda":
