@@ -86,14 +86,8 @@ def fuse_for_training(net: object) -> Fused | None:
 
 
 def can_unroll_messages(net: Net) -> bool:
-    """Whether `sparse_training.MessageTrajectory` can train this network.
-
-    That takes a local rule with messages and equal sides, whose loss counts no position outside of
-    open cells.
-    """
-    if type(net) is not LocalRule or not (net.config.messages and net.config.isotropic):
-        return False
-    return not net.config.masked or net.config.readout == "argmax-open"
+    """Whether `sparse_training.MessageTrajectory` can train this: messages and equal sides."""
+    return type(net) is LocalRule and net.config.messages and net.config.isotropic
 
 
 @contextmanager
