@@ -171,11 +171,14 @@ class Trainer:
             raw = [weight.detach().clone() for weight in weights]
             with torch.no_grad():
                 torch._foreach_copy_(weights, list(self.ema.values()))
-        self.compute.eval()  # user-defined networks may have dropout and batch norm
+        # User-defined networks may have dropout, and batch norm that they keep in evaluation mode.
+        modes = {module: module.training for module in self.compute.modules()}
+        self.compute.eval()
         try:
             yield self.compute
         finally:
-            self.compute.train()
+            for module, mode in modes.items():
+                module.training = mode
             if raw:
                 with torch.no_grad():
                     torch._foreach_copy_(weights, raw)
