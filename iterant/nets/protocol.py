@@ -82,8 +82,10 @@ class OptionalMembers(Net, Protocol):
     last_change       (B,): see `last_change_of`
     updates_per_cell  how often a cell was computed on average, if not at every iteration
     threads           the number of CPU threads that is fastest
-    select_samples(which, inputs, features)           go on with some samples of the batch
-    previous_features(before)                         see `previous_features`
+    select_samples(which, inputs, features)           go on with these samples of the batch (b,);
+                      ``inputs`` and ``features`` are their rows of those read and returned last
+    previous_features(before)                         the features before the latest iteration,
+                      ``before`` unless they were overwritten
     segment(features, memory, count, done)            several iterations in one call
     flush()           after every backward pass: add gradients that were computed aside
     refresh()         after every optimizer step: update copies of the weights
@@ -169,24 +171,6 @@ def last_change_of(net: Net) -> Tensor | None:
     """
     change: Any = getattr(net, "last_change", None)
     return change if isinstance(change, Tensor) else None
-
-
-def select_samples(net: Net, which: Tensor, inputs: Tensor, features: Tensor) -> None:
-    """Tell a network with tables of every sample (``net.select_samples``) which samples stay.
-
-    ``which`` (b,) int64 are their indices, in order. ``inputs`` and ``features`` are these rows of
-    the inputs it read last and of the features it returned last; the next iteration gets them.
-    """
-    select: Any = getattr(net, "select_samples", None)
-    if callable(select):
-        select(which, inputs, features)
-
-
-def previous_features(net: Net, before: Tensor) -> Tensor:
-    """The features before the latest iteration, ``before`` unless the network overwrote them."""
-    restore: Any = getattr(net, "previous_features", None)
-    features: Tensor = restore(before) if callable(restore) else before
-    return features
 
 
 def like(net: Net, inputs: Tensor) -> Tensor:

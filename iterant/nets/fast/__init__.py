@@ -21,13 +21,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from iterant.nets.deep_thinking import DeepThinking, FeedForward
-from iterant.nets.fast.cuda import FusedRule, can_fuse_rule
+from iterant.nets.fast.cuda import FusedRule
 from iterant.nets.fast.sparse import SparseMaxPlus, SparseRule
 from iterant.nets.local_rule import LocalRule
 from iterant.nets.max_plus import MaxPlus
@@ -51,7 +52,8 @@ def accelerate(net: Net, inputs: Tensor, *, reuse: bool = False) -> Net:
     if type(net) is LocalRule:  # a subclass may compute something else
         if inputs.device.type == "cpu":
             return SparseRule(net, reuse=reuse)
-        if can_fuse_rule(inputs):
+        has_triton = find_spec("triton") is not None
+        if inputs.is_cuda and inputs.dtype == torch.float32 and has_triton:
             return FusedRule(net)
     if type(net) is MaxPlus and inputs.device.type == "cpu":
         return SparseMaxPlus(net, reuse=reuse)
