@@ -91,29 +91,6 @@ class Reporter:
         """The run has ended; ``text`` says how."""
 
 
-class NotebookReporter(Reporter):
-    """The progress of a run as one line of a notebook, the default there."""
-
-    def __init__(self) -> None:
-        self._line = NotebookLine()
-        self._progress: RunProgress | None = None
-
-    def begin(self, title: str, folder: Path, progress: RunProgress) -> None:
-        self.note(f"{title}, kept in {folder}")
-
-    def show(self, progress: RunProgress) -> None:
-        self._progress = progress
-        self._line.show(", ".join(progress.lines()), progress.step / progress.steps)
-
-    def note(self, text: str) -> None:
-        print(text)  # noqa: T201
-
-    def end(self, text: str) -> None:
-        if (progress := self._progress) is not None:
-            lines = [*progress.lines(is_over=True), text]
-            self._line.show(", ".join(lines), progress.step / progress.steps, at_once=True)
-
-
 class LineReporter(Reporter):
     """Prints a line every five seconds, by default on the error stream, and each accuracy once."""
 
@@ -149,6 +126,23 @@ class LineReporter(Reporter):
         if accuracies := progress.accuracies(self._new):
             self._write(accuracies)
         self._new.clear()
+
+
+class NotebookReporter(LineReporter):
+    """The progress of a run as one line of a notebook, the default there."""
+
+    def __init__(self) -> None:
+        super().__init__(print)
+        self._line = NotebookLine()
+
+    def show(self, progress: RunProgress) -> None:
+        self._progress = progress
+        self._line.show(", ".join(progress.lines()), progress.step / progress.steps)
+
+    def end(self, text: str) -> None:
+        if (progress := self._progress) is not None:
+            lines = [*progress.lines(is_over=True), text]
+            self._line.show(", ".join(lines), progress.step / progress.steps, at_once=True)
 
 
 class TensorBoardReporter(Reporter):
