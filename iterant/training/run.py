@@ -142,8 +142,8 @@ def train(
         task = with_problems(task, recipe.problems)
         processes.check(recipe.batch_size)
         trainer = Trainer(network, recipe, torch_device, processes, objective)
-        if init_from is not None:
-            load_initial(trainer, Path(init_from))
+        if "init_from" in config and not (source is not None and source.has("last")):
+            load_initial(trainer, Path(config["init_from"]))
         if first_process and source is None:
             RunFolder.check_new(path)
         problems = TrainingSet.of(task, recipe, torch_device)
