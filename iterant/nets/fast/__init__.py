@@ -100,7 +100,11 @@ def threads(net: Net) -> Iterator[None]:
     over threads than to compute.
     """
     before = torch.get_num_threads()
-    torch.set_num_threads(getattr(net, "threads", before))
+    count = getattr(net, "threads", before)
+    if count == before:  # setting it again would still change how MKL chooses its threads
+        yield
+        return
+    torch.set_num_threads(count)
     try:
         yield
     finally:
