@@ -297,16 +297,17 @@ def check_user_net(net: Net, word: str, *, dims: int, channels: int, classes: in
     be made for one size only.
     """
     inputs = torch.linspace(-1, 1, 2 * channels * 8**dims).view(2, channels, *[8] * dims)
-    probe: Any = copy.deepcopy(net)
     try:
+        probe: Any = copy.deepcopy(net)
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             memory, features = probe.read(inputs), probe.start(inputs)
-            after = probe.step(before := features.clone(), memory, 0)
+            before = features.clone()
+            after = probe.step(features, memory, 0)
             same = after.shape == features.shape
             shape = tuple(probe.answer(after).shape) if same else None
     except Exception:
         return
-    if not torch.equal(before, features):
+    if not torch.equal(features.nan_to_num(), before.nan_to_num()):
         raise NetError(
             f"step() of {word!r} changes the features that it is given; return a new tensor: "
             "features + change, not features += change"
