@@ -44,9 +44,7 @@ from iterant.nets.protocol import (
     like,
     needs_of,
     on_device,
-    previous_features,
     readout_of,
-    select_samples,
 )
 from iterant.tasks.protocol import (
     OptionalMethods,
@@ -218,7 +216,9 @@ class Iteration:
     @property
     def before(self) -> Tensor:
         """(b, W, *S): the features before the iteration."""
-        return previous_features(self.thought.net, self._before)
+        restore = getattr(self.thought.net, "previous_features", None)
+        features: Tensor = self._before if restore is None else restore(self._before)
+        return features
 
     def answer(self) -> tuple[Tensor, Tensor]:
         """Prediction (b, *S) and the step (b,) it is from, if all stopped now."""
@@ -262,7 +262,8 @@ def iterate_until_done(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Ite
         staying = (~done).nonzero().flatten()
         rule_state.select(staying)
         rows, inputs, state = rows[staying], inputs[staying], thought.state.rows(staying)
-        select_samples(net, staying, inputs, state.features)
+        if select := getattr(net, "select_samples", None):  # it has tables of every sample
+            select(staying, inputs, state.features)
 
 
 def _check_met(met: Any, count: int, rule: Rule) -> None:

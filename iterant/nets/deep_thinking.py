@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from iterant import bounds, registry
 from iterant.errors import NetError, UnknownName
-from iterant.nets.protocol import NetModule, build, check_sizes, parameter_count, readout
+from iterant.nets.protocol import NetModule, build, check_sizes, parameter_count
 
 _CONVOLVE = {1: functional.conv1d, 2: functional.conv2d}
 _EPS = 1e-6
@@ -129,7 +129,7 @@ class PaperNet(NetModule):
         """Build projection, recall and head; subclasses add the blocks."""
         super().__init__()
         self.config = config
-        self.readout = readout(config.readout)
+        self.readout = registry.find("readout", config.readout)()
         dims, width, channels = config.dims, config.width, config.channels
         self.projection = _conv(dims, channels, width)
         self.recall = RecallConv(dims, width, channels) if config.recall else None

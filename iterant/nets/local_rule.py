@@ -32,8 +32,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from iterant import registry
 from iterant.errors import NetError
-from iterant.nets.protocol import NetModule, check_sizes, readout
+from iterant.nets.protocol import NetModule, check_sizes
 
 GAIN = 1.8
 """Initial weights of message passing are larger than usual: messages must survive many cells."""
@@ -105,7 +106,7 @@ class LocalRule(NetModule):
 
     def __init__(self, config: LocalRuleConfig) -> None:
         super().__init__()
-        self.config, self.readout = config, readout(config.readout)
+        self.config, self.readout = config, registry.find("readout", config.readout)()
         conv = CONV[config.dims]
         views = 2 if config.summed else 1 + 2 * config.dims
         self.sight = conv(views * config.width, config.hidden, 1, bias=False)
@@ -232,8 +233,8 @@ def patterns(config: LocalRuleConfig) -> dict[str, Tensor]:
     state_side, state_index = state.sides_of_channels(config.width)  # (W,), (W,)
     if config.isotropic:  # all sides share their weights: only own or message matters
         hidden_group, state_group = hidden_side.clamp_max(0), state_side.clamp_max(0)
-        # (H, D): whether a neighbour is the one that the message goes to
-        neighbour = (hidden_side[:, None] == sides).long()
+        # (H, D): whether a neighbour is another than the one that the message goes to
+        neighbour = (hidden_side[:, None] != sides).long()
     else:
         hidden_group, state_group = hidden_side, state_side
         neighbour = sides.expand(config.hidden, -1)
@@ -260,13 +261,12 @@ def patterns(config: LocalRuleConfig) -> dict[str, Tensor]:
 
 
 def _parameter_index(*keys: Tensor, exists: Tensor | None = None) -> Tensor:
-    """Number the distinct keys in order of first occurrence; -1 where ``exists`` is False."""
+    """Number the distinct keys in ascending order; -1 where ``exists`` is False."""
     broadcast: Any = torch.broadcast_tensors  # torch leaves it untyped
     *columns, mask = broadcast(*keys, torch.tensor(True) if exists is None else exists)
-    numbers: dict[tuple[int, ...], int] = {}
     result = torch.full(mask.shape, -1)
-    rows = torch.stack([column[mask] for column in columns], dim=1).tolist()
-    result[mask] = torch.tensor([numbers.setdefault(tuple(k), len(numbers)) for k in rows])
+    rows = torch.stack([column[mask] for column in columns], dim=1)
+    result[mask] = torch.unique(rows, dim=0, return_inverse=True)[1]
     return result
 
 
@@ -300,12 +300,10 @@ class SharedWeights(nn.Module):
         """Share weights of that shape by a pattern of `patterns`."""
         super().__init__()
         count, flat = int(pattern.max()) + 1, pattern.flatten()
-        weights: list[list[int]] = [[] for _ in range(count)]
-        for index, parameter in enumerate(flat.tolist()):
-            if parameter >= 0:
-                weights[parameter].append(index)
-        most = max(map(len, weights))
-        targets = torch.tensor([row + [len(flat)] * (most - len(row)) for row in weights])
+        used = flat >= 0
+        weights = flat.argsort(stable=True)[len(flat) - int(used.sum()) :]  # by their parameter
+        rows = list(torch.split(weights, flat[used].bincount().tolist()))
+        targets = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=len(flat))
         self.register_buffer("source", pattern.where(pattern >= 0, count).view(shape), False)
         self.register_buffer("targets", targets, False)
 

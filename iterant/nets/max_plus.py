@@ -53,9 +53,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from iterant import registry
 from iterant.errors import NetError
 from iterant.nets.local_rule import CONV, bias_of, in_cells, in_pixels, neighbours_of_cells
-from iterant.nets.protocol import NetModule, check_sizes, readout
+from iterant.nets.protocol import NetModule, check_sizes
 
 UNIT = 2.0**-10
 """The distance 1, in features; a power of two, so that scaling is exact."""
@@ -66,9 +67,10 @@ _FAR = 2.0**24
 _SOURCE_GRADIENT = 10.0
 """Slope of a distance in the probability that a cell is its source; that of a mark is 1."""
 _LEAST_GROWTH = 0.125
-"""Of a distance per cell: times `UNIT` above the tolerance of `Resting`, so never called rest."""
+"""Of a distance per cell. Times `UNIT` it exceeds the tolerance of `Resting`, so that a growing
+distance is never taken for rest."""
 _TEMPERATURE = 0.25
-"""Of the softmax over marks: at 1, some networks keep to the mean of two that differ at ties."""
+"""Of the softmax over marks. At 1, some networks keep averaging two marks that differ at ties."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ class MaxPlus(NetModule):
 
     def __init__(self, config: MaxPlusConfig) -> None:
         super().__init__()
-        self.config, self.readout = config, readout(config.readout)
+        self.config, self.readout = config, registry.find("readout", config.readout)()
         pairs, pointer_pairs = config.width // 2, config.hidden // 2
         self.source = nn.Parameter(_opposite_scores(pairs, config.channels))
         self.mark = nn.Parameter(_opposite_scores(pointer_pairs, config.channels))

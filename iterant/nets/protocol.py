@@ -28,8 +28,6 @@ from iterant.errors import DataError, NetError, argument
 from iterant.formatting import counted
 
 METHODS = ("read", "start", "step", "answer")
-_SIDE = 8
-"""Positions per side of the inputs on which a user-defined network is checked."""
 
 
 @runtime_checkable
@@ -84,8 +82,10 @@ class OptionalMembers(Net, Protocol):
     last_change       (B,): see `last_change_of`
     updates_per_cell  how often a cell was computed on average, if not at every iteration
     threads           the number of CPU threads that is fastest
-    select_samples(which, inputs, features)           go on with some samples of the batch
-    previous_features(before)                         see `previous_features`
+    select_samples(which, inputs, features)           go on with these samples of the batch (b,);
+                      ``inputs`` and ``features`` are their rows of those read and returned last
+    previous_features(before)                         the features before the latest iteration,
+                      ``before`` unless they were overwritten
     segment(features, memory, count, done)            several iterations in one call
     flush()           after every backward pass: add gradients that were computed aside
     refresh()         after every optimizer step: update copies of the weights
@@ -138,6 +138,9 @@ class ArgmaxOpen(Argmax):
 class TwoBest(Argmax):
     """1 on the two positions with the highest score of class 1: a move's origin and destination.
 
+    >>> TwoBest().predict(torch.tensor([[[0.0, 0, 0, 0], [1, 5, 0, 2]]]), None)
+    tensor([[0, 1, 0, 1]])
+
     Of equal scores the earlier position wins, so that the answer is the same on every device.
     """
 
@@ -146,16 +149,6 @@ class TwoBest(Argmax):
         best = scores.argsort(dim=1, descending=True, stable=True)[:, :2]
         flat = torch.zeros_like(scores, dtype=torch.int64).scatter_(1, best, 1)
         return flat.view_as(logits[:, 1])
-
-
-def readout(name: str) -> Readout:
-    """The readout of that name, as a network's configuration holds it.
-
-    >>> readout("two-best").predict(torch.tensor([[[0.0, 0, 0, 0], [1, 5, 0, 2]]]), None)
-    tensor([[0, 1, 0, 1]])
-    """
-    instance: Readout = registry.find("readout", name)()
-    return instance
 
 
 def readout_of(net: Net) -> Readout:
@@ -178,24 +171,6 @@ def last_change_of(net: Net) -> Tensor | None:
     """
     change: Any = getattr(net, "last_change", None)
     return change if isinstance(change, Tensor) else None
-
-
-def select_samples(net: Net, which: Tensor, inputs: Tensor, features: Tensor) -> None:
-    """Tell a network with tables of every sample (``net.select_samples``) which samples stay.
-
-    ``which`` (b,) int64 are their indices, in order. ``inputs`` and ``features`` are these rows of
-    the inputs it read last and of the features it returned last; the next iteration gets them.
-    """
-    select: Any = getattr(net, "select_samples", None)
-    if callable(select):
-        select(which, inputs, features)
-
-
-def previous_features(net: Net, before: Tensor) -> Tensor:
-    """The features before the latest iteration, ``before`` unless the network overwrote them."""
-    restore: Any = getattr(net, "previous_features", None)
-    features: Tensor = restore(before) if callable(restore) else before
-    return features
 
 
 def like(net: Net, inputs: Tensor) -> Tensor:
@@ -316,52 +291,38 @@ def _check_shape(net: Net, inputs: Tensor) -> None:
 
 
 def check_user_net(net: Net, word: str, *, dims: int, channels: int, classes: int = 2) -> None:
-    """Try a user-defined network on small inputs: check shapes and for NaN.
+    """Try a user-defined network on small inputs: check the shapes of its features and logits.
 
     Errors inside its methods are ignored here and shown later with their whole traceback: it may
     be made for one size only.
     """
-    if isinstance(net, nn.Module) and not any(p.requires_grad for p in net.parameters()):
-        raise NetError(f"{word!r} has no parameter with requires_grad; add one to train")
-    # All values differ: zeros would give NaN in a network that normalises.
-    inputs = torch.linspace(-1, 1, 2 * channels * _SIDE**dims).view(2, channels, *[_SIDE] * dims)
+    inputs = torch.linspace(-1, 1, 2 * channels * 8**dims).view(2, channels, *[8] * dims)
     try:
         probe: Any = copy.deepcopy(net)
-        if isinstance(probe, nn.Module):
-            probe.eval()
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             memory, features = probe.read(inputs), probe.start(inputs)
-            before = copy.deepcopy(features)
+            before = features.clone()
             after = probe.step(features, memory, 0)
-            same_shape = getattr(after, "shape", None) == getattr(features, "shape", None)
-            logits = probe.answer(after) if same_shape else after
+            same = after.shape == features.shape
+            shape = tuple(probe.answer(after).shape) if same else None
     except Exception:
         return
-    for method, value in (("start", features), ("step", after), ("answer", logits)):
-        if not isinstance(value, Tensor):
-            raise NetError(
-                f"{method}() of {word!r} gave {type(value).__name__}, wanted one tensor; "
-                "torch.cat joins several along their channels"
-            )
     if not torch.equal(features.nan_to_num(), before.nan_to_num()):
         raise NetError(
             f"step() of {word!r} changes the features that it is given; return a new tensor: "
             "features + change, not features += change"
         )
-    expected = (2, classes, *inputs.shape[2:])
-    if after.shape != features.shape:
+    if shape is None:
         raise NetError(
             f"step() of {word!r} makes features of shape {tuple(after.shape)} from "
             f"{tuple(features.shape)}; wanted the same shape"
         )
-    if logits.shape != expected:
+    expected = (2, classes, *inputs.shape[2:])
+    if shape != expected:
         raise NetError(
-            f"answer() of {word!r} gave {tuple(logits.shape)} for 2 problems of {expected[2:]}; "
+            f"answer() of {word!r} gave {shape} for 2 problems of {expected[2:]}; "
             f"wanted {expected}: a score for each of {classes} classes at every position"
         )
-    for method, values in (("step", after), ("answer", logits)):
-        if values.isnan().any():
-            raise NetError(f"{method}() of {word!r} gives NaN with its initial weights")
 
 
 def build(kind: str, config: Any, seed: int | None = None) -> Net:

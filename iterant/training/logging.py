@@ -20,7 +20,7 @@ from typing import Any
 
 from iterant.errors import MissingExtra
 from iterant.formatting import counted, duration, percent
-from iterant.progress import LINE_SECONDS, NotebookLine, in_notebook, warn
+from iterant.progress import LINE_SECONDS, NotebookLine, warn
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,6 @@ class RunProgress:
     """Latest figures by name: "validation", and of monitoring: "48 at 4m" (after 4 m iterations)"""
     fresh: tuple[str, ...] = ()
     """Names of the figures measured just now"""
-
     iterations: int = 1
     """m: iterations in training, after which validation accuracy is measured"""
 
@@ -92,31 +91,8 @@ class Reporter:
         """The run has ended; ``text`` says how."""
 
 
-class NotebookReporter(Reporter):
-    """The progress of a run as one line of a notebook, the default there."""
-
-    def __init__(self) -> None:
-        self._line = NotebookLine()
-        self._progress: RunProgress | None = None
-
-    def begin(self, title: str, folder: Path, progress: RunProgress) -> None:
-        self.note(f"{title}, kept in {folder}")
-
-    def show(self, progress: RunProgress) -> None:
-        self._progress = progress
-        self._line.show(", ".join(progress.lines()), progress.step / progress.steps)
-
-    def note(self, text: str) -> None:
-        print(text)  # noqa: T201
-
-    def end(self, text: str) -> None:
-        if (progress := self._progress) is not None:
-            lines = [*progress.lines(is_over=True), text]
-            self._line.show(", ".join(lines), progress.step / progress.steps, at_once=True)
-
-
 class LineReporter(Reporter):
-    """A line every five seconds, by default on the error stream, and accuracies once each."""
+    """Prints a line every five seconds, by default on the error stream, and each accuracy once."""
 
     def __init__(self, write: Callable[[str], object] = warn) -> None:
         """``write`` prints one line."""
@@ -152,9 +128,21 @@ class LineReporter(Reporter):
         self._new.clear()
 
 
-def default_reporter() -> Reporter:
-    """The reporter of runs that are started in Python."""
-    return NotebookReporter() if in_notebook() else LineReporter()
+class NotebookReporter(LineReporter):
+    """The progress of a run as one line of a notebook, the default there."""
+
+    def __init__(self) -> None:
+        super().__init__(print)
+        self._line = NotebookLine()
+
+    def show(self, progress: RunProgress) -> None:
+        self._progress = progress
+        self._line.show(", ".join(progress.lines()), progress.step / progress.steps)
+
+    def end(self, text: str) -> None:
+        if (progress := self._progress) is not None:
+            lines = [*progress.lines(is_over=True), text]
+            self._line.show(", ".join(lines), progress.step / progress.steps, at_once=True)
 
 
 class TensorBoardReporter(Reporter):

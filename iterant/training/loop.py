@@ -32,7 +32,7 @@ import torch
 
 from iterant.errors import RunError, TaskError, TrainingStopped
 from iterant.evaluation import Curve, evaluate_batch, resolve_steps
-from iterant.formatting import duration, size_text
+from iterant.formatting import size_text
 from iterant.io import RunFolder
 from iterant.nets import parameter_count
 from iterant.nets.from_recipe import build_network
@@ -106,7 +106,6 @@ class Loop:
         self.sample: Figures = {}
         """Accuracy on some validation problems, where the last epoch ended without validation"""
         self.best: dict[str, Any] = {}
-        self.unsaved_best: dict[str, torch.Tensor] | None = None
         self.device_losses: list[torch.Tensor] = []
         """Losses not read from the device yet"""
         self.losses: list[float] = []
@@ -132,19 +131,18 @@ class Loop:
                 self._steps(signals)
                 return
             self.folder.set_status("running", step=self.step, steps=self.total_steps)
-            net, size = self.recipe.net, parameter_count(self.trainer.compute)
-            self.reporter.begin(
-                f"{self.spec.title}: {net}, recipe {self.recipe.name}, {size:,} parameters, "
-                f"seed {self.seed}",
-                self.folder.path,
-                self._progress(),
+            size = parameter_count(self.trainer.compute)
+            title = (
+                f"{self.spec.title}: {self.recipe.net}, recipe {self.recipe.name}, "
+                f"{size:,} parameters, seed {self.seed}"
             )
+            self.reporter.begin(title, self.folder.path, self._progress())
             try:
                 reason = self._steps(signals)
             except BaseException as error:
-                interrupted = isinstance(error, KeyboardInterrupt)
-                state = "stopped" if interrupted else "failed"
-                message = str(error) or ("interrupted" if interrupted else type(error).__name__)
+                state, message = "failed", str(error) or type(error).__name__
+                if isinstance(error, KeyboardInterrupt):
+                    state, message = "stopped", "interrupted"
                 with contextlib.suppress(RunError):  # a full disk must not hide the reason
                     self.folder.set_status(state, reason=message)
                 self.reporter.end(f"{state}: {message}")
@@ -165,12 +163,6 @@ class Loop:
                 checked = self.clock.elapsed
                 reason = self._reason_to_stop(signals)
             if reason is not None:
-                if reason == AT_LIMIT:
-                    self.reporter.note(
-                        "reserved for saving: the last "
-                        f"{duration(self.clock.reserved)} of the time limit (twice the longest "
-                        "step or validation, at most a quarter)"
-                    )
                 self.save()
                 return reason
             self._step()
@@ -293,7 +285,7 @@ class Loop:
         return figures
 
     def _keep_best(self, epoch: int, fresh: Figures) -> None:
-        """Keep the present weights if they are the best on validation so far.
+        """Save the present weights if they are the best on validation so far.
 
         Strictly better: the first of equals is the best, as in the authors' code.
         """
@@ -301,8 +293,7 @@ class Loop:
             return
         self.best = {"validation": fresh["validation"], "epoch": epoch, "step": self.step}
         if self.folder is not None:
-            weights = self.trainer.evaluated_weights()
-            self.unsaved_best = {name: weight.clone() for name, weight in weights.items()}
+            self.folder.save("best", self.trainer.evaluated_weights(), self.best)
 
     def save(self) -> None:
         """Write a checkpoint to resume from, unless a weight is NaN."""
@@ -310,9 +301,6 @@ class Loop:
         self._check_weights()
         if self.folder is None:
             return
-        if self.unsaved_best is not None:
-            self.folder.save("best", self.unsaved_best, self.best)
-            self.unsaved_best = None
         if self.trainer.ema is not None:
             averaged = self.trainer.evaluated_weights()
             self.folder.save("averaged", averaged, {"step": self.step})
@@ -406,17 +394,11 @@ class Validator:
 
     def validate(self, net: Net) -> Figures:
         """Accuracy on held-out problems after m iterations."""
-        if len(self.held_out) == 0:
-            return {}
-        m = resolve_steps(net, self.recipe.iterations, cut=True)
-        return {"validation": self._evaluate(net, self.held_out, m).end}
+        return self._after_m(net, "validation", self.held_out)
 
     def sample(self, net: Net) -> Figures:
         """The same on a few of these problems: fast, shown between validations, not recorded."""
-        if len(self.held_out) == 0:
-            return {}
-        m = resolve_steps(net, self.recipe.iterations, cut=True)
-        return {"validation sample": self._evaluate(net, self.held_out[:_SAMPLE], m).end}
+        return self._after_m(net, "validation sample", self.held_out[:_SAMPLE])
 
     def monitor(self, net: Net) -> Figures:
         """Accuracy and change of features in longer runs and on larger problems.
@@ -438,6 +420,10 @@ class Validator:
                 figures[f"{name} change"] = curve.change
         return figures
 
+    def _after_m(self, net: Net, name: str, batch: Batch) -> Figures:
+        m = resolve_steps(net, self.recipe.iterations, cut=True)
+        return {name: self._evaluate(net, batch, m).end} if len(batch) else {}
+
     def _evaluate(self, net: Net, batch: Batch, *marks: int) -> Curve:
         return evaluate_batch(net, self.task, batch, steps=marks[-1], at=marks)
 
@@ -457,17 +443,15 @@ class Clock:
         self._longest = max(self._longest, duration)
 
     @property
-    def reserved(self) -> float:
-        """Seconds of the limit that are kept for the end of the work and for saving.
-
-        Twice the longest uninterruptible work and a second, at most a quarter of the limit.
-        """
-        return 0.0 if self._limit is None else min(2 * self._longest + 1.0, 0.25 * self._limit)
-
-    @property
     def over(self) -> bool:
-        """Whether to save and stop now."""
-        return self._limit is not None and self.elapsed >= self._limit - self.reserved
+        """Whether to save and stop now.
+
+        Twice the longest uninterruptible work and a second are reserved for the end of the work and
+        for saving, at most a quarter of the limit.
+        """
+        if self._limit is None:
+            return False
+        return self.elapsed >= self._limit - min(2 * self._longest + 1.0, 0.25 * self._limit)
 
 
 class Signals:

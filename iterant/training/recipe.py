@@ -40,7 +40,7 @@ OLD_NAMES = {
 """Former names of fields, which flags, files and keyword arguments may still use."""
 
 _REMOVED = {"pool_damage_kinds": ["zeros", "noise", "another"], "choose": "validation"}
-"""Fields of earlier versions, and the values that are left."""
+"""Fields of earlier versions, and the only values of them that a run can resume with."""
 
 _NET_FIELDS = ("width", "head", "group_norm", "bounded", "hidden", "isotropic", "messages",
                "masked")  # fmt: skip
@@ -367,42 +367,37 @@ _CHESS_CODE_FF: Fields = {**_CHESS_CODE, "alpha": 0.0}
 
 # Our recipes
 
+_OURS: Fields = {"weight_decay": 0.0, "grad_clip": 1.0, "warmup_epochs": 0}
+"""What all of them share"""
+
 _SUMS_QUICK: Fields = {
-    "width": 32, "objective": "pool", "pool_slots": 1024, "pool_shortest": 5, "batch_size": 100,
-    "epochs": 4, "optimizer": "adam", "lr": 6e-3, "warmup_epochs": 0, "schedule": "cosine",
-    "weight_decay": 0.0, "grad_clip": 1.0, "ema_decay": 0.98, "monitor_every": 1,
-    "monitor_count": 100,
+    **_OURS, "width": 32, "objective": "pool", "pool_slots": 1024, "pool_shortest": 5, "epochs": 4,
+    "lr": 6e-3, "schedule": "cosine", "ema_decay": 0.98, "monitor_every": 1,
 }  # fmt: skip
 _SUMS_BEST: Fields = {
-    "width": 16, "hidden": 64, "isotropic": False, "objective": "pool", "iterations": 40,
+    **_OURS, "width": 16, "hidden": 64, "isotropic": False, "objective": "pool", "iterations": 40,
     "pool_slots": 1024, "pool_new_fraction": 0.25, "pool_corrupt_fraction": 0.0, "pool_noise": 0.1,
-    "pool_shortest": 12, "pool_longest": 12, "pool_all_losses": True,
-    "pool_change_penalty": 0.3, "optimizer": "adam", "lr": 4e-3, "weight_decay": 0.0,
-    "grad_clip": 1.0, "ema_decay": 0.99, "batch_size": 100, "epochs": 5, "warmup_epochs": 0,
-    "warmup_steps": 100, "schedule": "wsd", "stable_fraction": 0.6, "monitor_every": 5,
-    "monitor_count": 100, "checkpoint_every": 5,
+    "pool_shortest": 12, "pool_longest": 12, "pool_all_losses": True, "pool_change_penalty": 0.3,
+    "lr": 4e-3, "ema_decay": 0.99, "epochs": 5, "warmup_steps": 100, "schedule": "wsd",
+    "checkpoint_every": 5,
 }  # fmt: skip
 
 _MAZES_QUICK: Fields = {
-    "width": 32, "objective": "pool", "pool_slots": 512, "batch_size": 50, "epochs": 2,
-    "count": 10_000, "optimizer": "adam", "lr": 3e-3, "warmup_epochs": 0, "schedule": "cosine",
-    "weight_decay": 0.0, "grad_clip": 1.0, "ema_decay": 0.99, "label_smoothing": 0.2,
+    **_OURS, "width": 32, "objective": "pool", "pool_slots": 512, "batch_size": 50, "epochs": 2,
+    "count": 10_000, "lr": 3e-3, "schedule": "cosine", "ema_decay": 0.99, "label_smoothing": 0.2,
     "monitor_every": 1, "monitor_count": 50,
 }  # fmt: skip
 _MAZES_BEST: Fields = {
-    "width": 24, "hidden": 80, "messages": True, "masked": True, "problems": "start=any",
+    **_OURS, "width": 24, "hidden": 80, "messages": True, "masked": True, "problems": "start=any",
     "objective": "pool", "iterations": 150, "pool_slots": 1024, "pool_new_fraction": 0.25,
     "pool_corrupt_fraction": 0.0, "pool_noise": 0.6, "pool_noise_varied": True,
-    "pool_shortest": 12, "pool_longest": 12, "pool_until_solved": True, "optimizer": "adam",
-    "lr": 8e-3, "weight_decay": 0.0, "grad_clip": 1.0, "batch_size": 64, "epochs": 6,
-    "warmup_epochs": 0, "warmup_steps": 100, "schedule": "wsd", "stable_fraction": 0.6,
-    "validate_every": 6, "restart_below": 0.99, "monitor_every": 6, "monitor_count": 200,
-    "checkpoint_every": 1,
+    "pool_shortest": 12, "pool_longest": 12, "pool_until_solved": True, "lr": 8e-3,
+    "batch_size": 64, "epochs": 6, "warmup_steps": 100, "schedule": "wsd", "validate_every": 6,
+    "restart_below": 0.99, "monitor_every": 6, "monitor_count": 200,
 }  # fmt: skip
 _MAZES_MAX_PLUS: Fields = {
-    "width": 4, "hidden": 8, "problems": "start=any,walls=0.15,path=12-22", "size": 12,
-    "count": 18_000, "iterations": 48, "alpha": 0.0, "optimizer": "adam", "lr": 0.03,
-    "weight_decay": 0.0, "grad_clip": 1.0, "batch_size": 32, "epochs": 1, "warmup_epochs": 0,
+    **_OURS, "width": 4, "hidden": 8, "problems": "start=any,walls=0.15,path=12-22", "size": 12,
+    "count": 18_000, "iterations": 48, "alpha": 0.0, "lr": 0.03, "batch_size": 32, "epochs": 1,
     "warmup_steps": 20, "schedule": "wsd", "stable_fraction": 0.5, "restart_below": 0.995,
     "monitor_every": 1, "monitor_count": 50,
 }  # fmt: skip
@@ -417,33 +412,29 @@ _AN_HOUR = (
     "from it lets the learning rate fall (docs/chess.md). On a CPU try width 32, batch_size 64, "
     "pool_slots 256 and precision fp32"
 )
+_CHESS_OURS: Fields = {
+    **_OURS, "bounded": True, "validation": 0.02, "mirror": True, "objective": "pool",
+    "pool_new_fraction": 0.85, "pool_insert_fraction": 0.06, "pool_stale_fraction": 0.25,
+    "pool_corrupt_fraction": 0.0, "pool_all_losses": True, "position_loss": 0.06,
+    "optimizer": "muon", "momentum": 0.95, "beta2": 0.95, "schedule": "wsd",
+}  # fmt: skip
 _CHESS_QUICK: Fields = {
-    "width": 32, "bounded": True, "validation": 0.02, "mirror": True, "objective": "pool",
-    "pool_slots": 256, "pool_new_fraction": 0.85, "pool_insert_fraction": 0.06,
-    "pool_stale_fraction": 0.25, "pool_corrupt_fraction": 0.0, "pool_shortest": 5,
-    "pool_longest": 5, "pool_all_losses": True, "position_loss": 0.06, "batch_size": 64,
-    "epochs": 1, "optimizer": "muon", "lr": 4e-3, "momentum": 0.95, "beta2": 0.95,
-    "weight_decay": 0.0, "grad_clip": 1.0, "warmup_epochs": 0, "warmup_steps": 60,
-    "schedule": "wsd", "stable_fraction": 0.3, "ema_decay": 0.99, "monitor_every": 1,
-    "monitor_count": 50,
+    **_CHESS_OURS, "width": 32, "pool_slots": 256, "pool_shortest": 5, "pool_longest": 5,
+    "batch_size": 64, "epochs": 1, "lr": 4e-3, "warmup_steps": 60, "stable_fraction": 0.3,
+    "ema_decay": 0.99, "monitor_every": 1, "monitor_count": 50,
     "notes": (_ON_A_CPU,),
 }  # fmt: skip
 _CHESS_BEST: Fields = {
-    "width": 256, "bounded": True, "validation": 0.02, "mirror": True, "objective": "pool",
-    "iterations": 30, "pool_slots": 2048, "pool_new_fraction": 0.85, "pool_insert_fraction": 0.06,
-    "pool_stale_fraction": 0.25, "pool_corrupt_fraction": 0.0, "pool_shortest": 6,
-    "pool_longest": 6, "pool_all_losses": True, "position_loss": 0.06,
-    "optimizer": "muon", "lr": 3e-3, "momentum": 0.95, "beta2": 0.95, "weight_decay": 0.05,
-    "grad_clip": 1.0, "ema_decay": 0.999, "batch_size": 256, "epochs": 260, "warmup_epochs": 0,
-    "warmup_steps": 300, "schedule": "wsd", "stable_fraction": 0.8, "validate_every": 5,
-    "monitor_every": 10, "monitor_count": 2000, "checkpoint_every": 10, "precision": "bf16",
+    **_CHESS_OURS, "width": 256, "pool_slots": 2048, "pool_shortest": 6, "pool_longest": 6,
+    "lr": 3e-3, "weight_decay": 0.05, "ema_decay": 0.999, "batch_size": 256, "epochs": 260,
+    "warmup_steps": 300, "stable_fraction": 0.8, "validate_every": 5, "monitor_every": 10,
+    "monitor_count": 2000, "checkpoint_every": 10, "precision": "bf16",
     "notes": (_AN_HOUR,),
 }  # fmt: skip
 
 _OTHER_QUICK: Fields = {
-    "width": 64, "objective": "pool", "pool_slots": 512, "batch_size": 50, "epochs": 5,
-    "lr": 2e-3, "warmup_epochs": 0, "schedule": "cosine", "weight_decay": 0.0, "grad_clip": 1.0,
-    "ema_decay": 0.99, "monitor_every": 1, "monitor_count": 50,
+    **_OURS, "width": 64, "objective": "pool", "pool_slots": 512, "batch_size": 50, "epochs": 5,
+    "lr": 2e-3, "schedule": "cosine", "ema_decay": 0.99, "monitor_every": 1, "monitor_count": 50,
 }  # fmt: skip
 _OTHER_BEST: Fields = {
     **_OTHER_QUICK,

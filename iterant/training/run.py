@@ -29,12 +29,13 @@ from iterant.nets import Net, build, parameter_count
 from iterant.nets.fast import can_unroll_messages
 from iterant.nets.from_recipe import build_network
 from iterant.nets.protocol import shape_faults
+from iterant.progress import in_notebook
 from iterant.rng import check_seed
 from iterant.tasks.protocol import Task, offers, with_problems
 from iterant.threads import number_is_chosen, spins_on_busy_cores
 from iterant.training.data import TrainingSet, split_sizes
 from iterant.training.distributed import ProcessGroup
-from iterant.training.logging import Reporter, default_reporter
+from iterant.training.logging import LineReporter, NotebookReporter, Reporter
 from iterant.training.loop import Clock, Loop, damaged_checkpoints
 from iterant.training.objectives import Objective, UserObjective
 from iterant.training.recipe import OLD_NAMES, RECIPES, Recipe, label_changes, recipe_from_json
@@ -91,7 +92,6 @@ def train(
     """
     if (out is None) == (resume is None):
         raise UsageError("give either out= (a new run) or resume= (a run folder to continue)")
-    _check_types(recipe, reporter, out=out, resume=resume, init_from=init_from)
     if isinstance(net, nn.Module):
         kind = type(net).__name__
         raise UsageError(
@@ -102,7 +102,7 @@ def train(
     _check_names(changes)
     if isinstance(objective, str):
         changes, objective = {**changes, "objective": objective}, None
-    _check_objective(objective)
+    _check_types(recipe, reporter, objective, out=out, resume=resume, init_from=init_from)
     registry.allow([task, net])
     clock = Clock(None if time_limit is None else seconds(time_limit))
     torch_device = registry.device(device)
@@ -112,7 +112,7 @@ def train(
     first_process = processes.rank == 0
     threads_before = torch.get_num_threads()
     if reporter is None:
-        reporter = default_reporter()
+        reporter = NotebookReporter() if in_notebook() else LineReporter()
     reporter = reporter if reporter and first_process else Reporter()
     path = Path(out or resume or "")
     try:
@@ -142,8 +142,8 @@ def train(
         task = with_problems(task, recipe.problems)
         processes.check(recipe.batch_size)
         trainer = Trainer(network, recipe, torch_device, processes, objective)
-        if init_from is not None:
-            load_initial(trainer, Path(init_from))
+        if "init_from" in config and not (source is not None and source.has("last")):
+            load_initial(trainer, Path(config["init_from"]))
         if first_process and source is None:
             RunFolder.check_new(path)
         problems = TrainingSet.of(task, recipe, torch_device)
@@ -205,7 +205,7 @@ def _check_names(changes: dict[str, Any]) -> None:
             raise UsageError(f"train has no argument {name!r}; {hint}")
 
 
-def _check_types(recipe: object, reporter: object, **paths: object) -> None:
+def _check_types(recipe: object, reporter: object, objective: object, **paths: object) -> None:
     """Raise UsageError for arguments of a wrong type, which would fail later or name a folder."""
     if not isinstance(recipe, Recipe | str | None):
         raise UsageError(f"recipe is a Recipe or one of {', '.join(RECIPES)}, got {recipe!r:.80}")
@@ -217,24 +217,13 @@ def _check_types(recipe: object, reporter: object, **paths: object) -> None:
     for name, path in paths.items():
         if not isinstance(path, str | os.PathLike | None):
             raise UsageError(f"{name} is the path of a folder, got {path!r:.80}")
-
-
-def _check_objective(objective: object) -> None:
-    """Raise UsageError unless this is None, a function or a subclass of `Objective`."""
     is_class = isinstance(objective, type)
-    if objective is None or (is_class and issubclass(objective, Objective)):  # type: ignore[arg-type]
-        return
-    if is_class or not callable(objective):
+    valid = issubclass(objective, Objective) if is_class else callable(objective)  # type: ignore[arg-type]
+    if not (valid or objective is None):
         raise UsageError(
             "objective is a name, a function of logits and targets, or a subclass of "
             f"iterant.training.objectives.Objective; got {objective!r:.80}"
         )
-    try:
-        inspect.signature(objective).bind("logits", "targets")
-    except TypeError as error:
-        raise UsageError(f"an objective is called with logits and targets: {error}") from None
-    except ValueError:  # a built-in function without a signature
-        pass
 
 
 def _objective_name(objective: UserObjective) -> str:
@@ -252,12 +241,8 @@ def _check_same_objective(run: RunFolder, objective: UserObjective | None) -> No
     now = None if objective is None else _objective_name(objective)
     # Without the module: a script is __main__ at one time and imported at another.
     if str(before).rpartition(":")[2] != str(now).rpartition(":")[2]:
-        trained_with = (
-            "the objective of its recipe; leave out objective="
-            if before is None
-            else f"{before}, which is not in the folder; give it again: objective="
-        )
-        raise UsageError(f"{quoted(run.path)} was trained with {trained_with}")
+        remedy = "leave it out" if before is None else f"give {before}, which is not in the folder"
+        raise UsageError(f"{quoted(run.path)} was not trained with objective={now}; {remedy}")
 
 
 def _check_resumable(run: RunFolder, task: Task | str | None, fixed: list[str]) -> None:
@@ -321,23 +306,25 @@ def _set_threads(net: Net, source: RunFolder | None, reporter: Reporter) -> None
     Sums depend on how threads divide them.
     """
     now = torch.get_num_threads()
-    threads = threads_for(net) if source is None else threads_of(source) or now
-    if source is not None and threads != now and number_is_chosen():
+    if source is None:
+        torch.set_num_threads(threads_for(net))
+        if torch.get_num_threads() > 1 and spins_on_busy_cores():
+            reporter.note(
+                "other programs use this machine: training is faster with "
+                "OMP_WAIT_POLICY=PASSIVE, set before torch is imported"
+            )
+        return
+    threads = threads_of(source) or now
+    if threads != now and number_is_chosen():
         reporter.note(
             f"this run was started with {counted(threads, 'thread')}, and OMP_NUM_THREADS or "
             f"MKL_NUM_THREADS sets {now}: it continues, but may not equal an uninterrupted run "
             "bit for bit"
         )
-        return
-    torch.set_num_threads(threads)
-    if source is not None and threads != now:
+    elif threads != now:
+        torch.set_num_threads(threads)
         reporter.note(
             f"continued with {counted(threads, 'thread')}, as it was started (here: {now})"
-        )
-    if source is None and threads > 1 and spins_on_busy_cores():
-        reporter.note(
-            "other programs use this machine: training is faster with "
-            "OMP_WAIT_POLICY=PASSIVE, set before torch is imported"
         )
 
 

@@ -24,12 +24,7 @@ from iterant.nets.protocol import Net, check_precision, depth_of
 from iterant.rng import StepRng
 from iterant.training.cuda_graphs import CapturedCall, GraphUnroll
 from iterant.training.distributed import ALONE, ProcessGroup
-from iterant.training.objectives import (
-    Criterion,
-    Unroll,
-    UserObjective,
-    build_objective,
-)
+from iterant.training.objectives import Criterion, Unroll, UserObjective, build_objective
 from iterant.training.optim import LossScale, build_optimizer
 from iterant.training.recipe import Recipe
 
@@ -58,7 +53,7 @@ class Trainer:
         self.recipe, self.device, self.processes = recipe, device, processes
         self.user_objective = objective
         self.objective = build_objective(recipe, processes, objective)
-        self._may_draw = ":" in registry.name_of("net", type(net))  # ours draw nothing
+        self._may_draw = ":" in registry.name_of("net", type(net))  # ours draw no random numbers
         module: Any = net
         self.master: nn.Module = module.to(device)
         if device.type == "cuda":
@@ -77,7 +72,16 @@ class Trainer:
         self.loss_scale: LossScale | None = None
         if self.dtype == torch.float16:
             self.loss_scale = LossScale(device, self.optimizer)
-        self.unroll = self._build_unroll()
+        net = self.fused or self.compute
+        loss = None if isinstance(objective, type) else objective
+        criterion = Criterion(recipe.label_smoothing, recipe.position_loss, loss)
+        scale = None if self.loss_scale is None else self.loss_scale.scale
+        self.unroll: Unroll
+        if device.type == "cuda":
+            self.unroll = GraphUnroll(net, self.compute, criterion, scale)
+        else:
+            sparse = device.type == "cpu" and can_unroll_messages(net)
+            self.unroll = Unroll(net, criterion, scale, sparse=sparse)
         self.steps = 0
         """Optimizer steps done"""
         self.ema: dict[str, Tensor] | None = None
@@ -95,18 +99,6 @@ class Trainer:
                 group["capturable"] = True
                 group["lr"] = torch.zeros((), device=device)
             self._apply = CapturedCall(self._apply_gradients)
-
-    def _build_unroll(self) -> Unroll:
-        """CUDA graphs on a GPU; on a CPU messages between open cells only, where possible."""
-        net = self.fused or self.compute
-        user = self.user_objective
-        loss = None if isinstance(user, type) else user
-        criterion = Criterion(self.recipe.label_smoothing, self.recipe.position_loss, loss)
-        scale = None if self.loss_scale is None else self.loss_scale.scale
-        if self.device.type == "cuda":
-            return GraphUnroll(net, self.compute, criterion, scale)
-        sparse = self.device.type == "cpu" and can_unroll_messages(net)
-        return Unroll(net, criterion, scale, sparse=sparse)
 
     def step(self, inputs: Tensor, targets: Tensor, rng: StepRng, lr_factor: float) -> Tensor:
         """One optimizer step; returns the loss, a scalar on the device (reading it waits)."""
@@ -179,7 +171,7 @@ class Trainer:
             raw = [weight.detach().clone() for weight in weights]
             with torch.no_grad():
                 torch._foreach_copy_(weights, list(self.ema.values()))
-        # User-defined networks may have dropout and batch norm.
+        # User-defined networks may have dropout, and batch norm that they keep in evaluation mode.
         modes = {module: module.training for module in self.compute.modules()}
         self.compute.eval()
         try:

@@ -9,6 +9,7 @@ import iterant
 from iterant.engine import After, last, think
 from iterant.halting import ExactRest
 from iterant.nets import MaxPlus, MaxPlusConfig, build
+from iterant.nets.fast import SparseMaxPlus
 from iterant.nets.local_rule import bias_of
 from iterant.nets.max_plus import UNIT
 from iterant.tasks.mazes.grid import distances, from_image
@@ -91,6 +92,19 @@ def test_a_solver_recovers_from_noise_zeros_and_other_states(kind: str) -> None:
         moved = After(60, features=change)
         prediction = last(think(solver(), batch.inputs, steps=400, intervene=moved)).prediction
         assert bool(task.solved(prediction, batch).all())
+
+
+@pytest.mark.parametrize("reuse", [False, True])
+def test_every_iteration_of_the_sparse_form_is_that_of_the_network(reuse: bool) -> None:
+    # In float64: rounding decides which side has the highest score at the edge of what is reached.
+    net, task = network(3).double(), iterant.task("mazes", problems="start=any,p=0.2")
+    inputs = task.sample(4, size=11, seed=1).inputs.double()
+    inputs[2] = 0  # all wall
+    fill = After(20, features=lambda x: torch.full_like(x, 1.5))
+    plain = think(net, inputs, steps=60, intervene=fill, grad=False)
+    sparse = think(SparseMaxPlus(net, reuse=reuse), inputs, steps=60, intervene=fill, grad=False)
+    for one, other in zip(plain, sparse, strict=True):
+        torch.testing.assert_close(other.logits, one.logits)
 
 
 @pytest.mark.parametrize("dims", [1, 2])

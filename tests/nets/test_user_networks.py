@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from math import nan
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -55,12 +56,6 @@ def network_with(**methods: Callable[..., object]) -> type[Plain]:
     return type("Changed", (Plain,), methods)
 
 
-class Frozen(Plain):
-    def __init__(self, dims: int, channels: int) -> None:
-        super().__init__(dims, channels)
-        self.requires_grad_(False)
-
-
 class NoDims(Plain):
     def __init__(self, width: int = 4) -> None:
         super().__init__(1, width)
@@ -70,18 +65,10 @@ FourClasses = network_with(answer=lambda self, features: features)
 Growing = network_with(
     step=lambda self, features, memory, index: torch.cat([features, features], dim=1)
 )
-Pair = network_with(
-    start=lambda self, inputs: (inputs, inputs),
-    step=lambda self, features, memory, index: features,
-    answer=lambda self, features: features[0],
-)
-Logits = network_with(answer=lambda self, features: [self.head(features)])
 InPlace = network_with(step=lambda self, features, memory, index: features.add_(memory))
-NaNStep = network_with(step=lambda self, features, memory, index: features * torch.nan)
-NaNAnswer = network_with(answer=lambda self, features: self.head(features) * torch.nan)
-# Errors inside a method are left for later, and a network may divide by a norm.
+# Errors inside a method and NaN are left for later.
 Failing = network_with(step=lambda self, features, memory, index: len(index))
-Normed = network_with(step=lambda self, features, memory, index: features + memory / memory.norm())
+NaNStart = network_with(start=lambda self, inputs: inputs.new_full((2, 4, *inputs.shape[2:]), nan))
 
 
 def check(cls: type[Plain], dims: int = 1, channels: int = 1, **shape: int) -> None:
@@ -93,7 +80,7 @@ def check(cls: type[Plain], dims: int = 1, channels: int = 1, **shape: int) -> N
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
-@pytest.mark.parametrize("cls", [Plain, Failing, Normed])
+@pytest.mark.parametrize("cls", [Plain, Failing, NaNStart])
 @pytest.mark.parametrize("dims", [1, 2])
 def test_a_valid_network_passes_and_is_unchanged(cls: type[Plain], dims: int) -> None:
     check(cls, dims, channels=4)
@@ -104,12 +91,7 @@ def test_a_valid_network_passes_and_is_unchanged(cls: type[Plain], dims: int) ->
     [
         (FourClasses, "wanted (2, 2, 8): a score for each of 2 classes at every position"),
         (Growing, "makes features of shape (2, 8, 8) from (2, 4, 8)"),
-        (Frozen, "'mine:Net' has no parameter with requires_grad"),
-        (Pair, "start() of 'mine:Net' gave tuple, wanted one tensor"),
-        (Logits, "answer() of 'mine:Net' gave list, wanted one tensor"),
         (InPlace, "step() of 'mine:Net' changes the features that it is given"),
-        (NaNStep, "step() of 'mine:Net' gives NaN"),
-        (NaNAnswer, "answer() of 'mine:Net' gives NaN"),
     ],
 )
 def test_wrong_networks(cls: type[Plain], text: str) -> None:

@@ -41,26 +41,28 @@ def emit(**what: Any) -> None:
     os.write(1, json.dumps(what).encode() + b"\n")
 
 
-def go(out: Path, kind: str, changes: dict[str, Any]) -> RunFolder:
+def train_or_resume(out: Path, kind: str, changes: dict[str, Any]) -> RunFolder:
     """Start the run, or resume it if there is one."""
     if (out / "config.json").exists():
         return train(resume=out, device="cpu", reporter=False)
     return train("prefix-sums", out=out, device="cpu", reporter=False, **{**KINDS[kind], **changes})
 
 
-def started(out: Path, kind: str, changes: dict[str, Any]) -> None:
-    emit(state=go(out, kind, changes).state)
+def run_once(out: Path, kind: str, changes: dict[str, Any]) -> None:
+    emit(state=train_or_resume(out, kind, changes).state)
 
 
-def killed(out: Path, changes: dict[str, Any], times: int) -> None:
+def kill_repeatedly(out: Path, changes: dict[str, Any], times: int) -> None:
     """Kill a run at random times, report the state of its folder each time, then let it finish."""
     rng = np.random.default_rng(7)
-    go(out.with_name("warm"), "pool", {"epochs": 1})  # import and allocate before timing
+    train_or_resume(
+        out.with_name("warm"), "pool", {"epochs": 1}
+    )  # import and allocate before timing
     for _ in range(times):
         process = os.fork()
         if process == 0:
             with patch.object(Trainer, "step", slow_step):
-                go(out, "pool", changes)
+                train_or_resume(out, "pool", changes)
             os._exit(0)
         # Wait until training has started, on slow machines too.
         while lock_holder(out) is None and os.waitid(os.P_PID, process, GONE) is None:
@@ -73,7 +75,7 @@ def killed(out: Path, changes: dict[str, Any], times: int) -> None:
         reached = max((record["step"] for record in run.metrics()), default=0)
         emit(killed=os.WIFSIGNALED(status), last=steps.get("last", 0), reached=reached,
              state=run.state)  # fmt: skip
-    emit(state=go(out, "pool", changes).state)
+    emit(state=train_or_resume(out, "pool", changes).state)
 
 
 _STEP = Trainer.step
@@ -85,7 +87,7 @@ def slow_step(trainer: Trainer, *given: Any) -> torch.Tensor:
     return _STEP(trainer, *given)
 
 
-def joined(out: Path, cases: dict[str, dict[str, Any]]) -> None:
+def run_cases(out: Path, cases: dict[str, dict[str, Any]]) -> None:
     """Runs in several processes; only the first may write."""
     if RANK:
         sys.addaudithook(lambda event, given: forbid(event, given, str(out)))
@@ -126,7 +128,7 @@ def forbid(event: str, given: tuple[Any, ...], out: str) -> None:
         os._exit(77)
 
 
-def lost(out: Path) -> None:
+def lose_a_process(out: Path) -> None:
     """The second process dies in the middle; the first reports its error."""
 
     def step(trainer: Trainer, *given: Any) -> torch.Tensor:
@@ -136,7 +138,7 @@ def lost(out: Path) -> None:
 
     try:
         with patch.object(Trainer, "step", step):
-            go(out, "pool", {})
+            train_or_resume(out, "pool", {})
     except IterantError as error:
         emit(error=type(error).__name__, message=str(error))
         sys.exit(error.exit_code)
@@ -145,6 +147,6 @@ def lost(out: Path) -> None:
 if __name__ == "__main__":
     what, folder, *rest = sys.argv[1:]
     modes: dict[str, Callable[..., None]] = {
-        "train": started, "killed": killed, "joined": joined, "lost": lost,
+        "train": run_once, "killed": kill_repeatedly, "joined": run_cases, "lost": lose_a_process,
     }  # fmt: skip
     modes[what](Path(folder), *map(json.loads, rest))

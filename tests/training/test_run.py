@@ -46,6 +46,14 @@ def test_start_loads_weights_and_optimizer_state(tmp_path: Path, kind: str) -> N
             assert ours[name] == value + 4  # the moments are older than the branch
 
 
+def test_a_branch_without_a_checkpoint_begins_with_its_source_again(tmp_path: Path) -> None:
+    source = uninterrupted()["progressive"].path
+    whole = begin(tmp_path / "whole", init_from=source, epochs=1)
+    config = {name: value for name, value in whole.config.items() if name != "format"}
+    killed = RunFolder.create(tmp_path / "killed", config)
+    assert_equal(train(resume=killed.path, device="cpu"), whole)
+
+
 def test_start_drops_a_pool_of_another_size_and_begins_a_missing_ema(tmp_path: Path) -> None:
     pool = uninterrupted()["pool"].path
     branch = begin(tmp_path / "p", "pool", init_from=pool, pool_slots=11, epochs=1)

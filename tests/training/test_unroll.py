@@ -13,17 +13,25 @@ import pytest
 import torch
 from small_networks import small_batch, small_net
 from torch import Tensor, nn
+from torch.nn import functional
 
 import iterant
 from iterant.engine import State
 from iterant.nets import LocalRule, build
-from iterant.nets.fast.deep_thinking import Fused, can_fuse
+from iterant.nets.fast import fuse_for_training
 from iterant.nets.from_recipe import build_network
 from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch
 from iterant.training import cuda_graphs as captured
 from iterant.training.cuda_graphs import GraphUnroll
-from iterant.training.objectives import Criterion, Segment, StepResult, Unroll, build_objective
+from iterant.training.objectives import (
+    Criterion,
+    Loss,
+    Segment,
+    StepResult,
+    Unroll,
+    build_objective,
+)
 from iterant.training.recipe import Recipe
 from iterant.training.recipe import recipe as named_recipe
 from iterant.training.trainer import Trainer
@@ -73,7 +81,7 @@ def unroll_of(variant: str, kind: str) -> tuple[Unroll, nn.Module]:
         weight.grad = torch.zeros_like(weight)
     if kind == "plain":
         return Unroll(net), net
-    return FakeGraphUnroll(Fused(net) if can_fuse(net) else net, net), net
+    return FakeGraphUnroll(fuse_for_training(net) or net, net), net
 
 
 OBJECTIVES: dict[str, dict[str, Any]] = {
@@ -161,7 +169,7 @@ def problems(name: str) -> Batch:
 
 
 def forward_backward(
-    net: LocalRule, batch: Batch, segment: Segment, noisy: bool, sparse: bool
+    net: LocalRule, batch: Batch, segment: Segment, noisy: bool, criterion: Criterion, sparse: bool
 ) -> tuple[StepResult, list[Tensor]]:
     net.zero_grad()
     features = net.start(batch.inputs)
@@ -170,17 +178,18 @@ def forward_backward(
     shake = 0.4 * noise.flip(0) if noisy else None
     state = State(noise.tanh(), 4)
     restart = torch.tensor([True, False, False])
-    result = Unroll(net, Criterion(0.2), sparse=sparse).forward_backward(
+    result = Unroll(net, criterion, sparse=sparse).forward_backward(
         batch.inputs, batch.targets, segment, state=state, restart=restart, noise=shake
     )
     return result, [w.grad.clone() for w in net.parameters() if w.grad is not None]
 
 
 def assert_same_results(
-    net: LocalRule, batch: Batch, segment: Segment, noisy: bool = False
+    net: LocalRule, batch: Batch, segment: Segment, noisy: bool = False, loss: Loss | None = None
 ) -> None:
-    plain, theirs = forward_backward(net, batch, segment, noisy, sparse=False)
-    sparse, ours = forward_backward(net, batch, segment, noisy, sparse=True)
+    criterion = Criterion(0.2, loss=loss)
+    plain, theirs = forward_backward(net, batch, segment, noisy, criterion, sparse=False)
+    sparse, ours = forward_backward(net, batch, segment, noisy, criterion, sparse=True)
     torch.testing.assert_close(sparse.loss, plain.loss, rtol=1e-12, atol=1e-12)
     assert len(ours) == len(theirs) == 7
     for mine, other in zip(ours, theirs, strict=True):
@@ -204,6 +213,10 @@ def test_losses_gradients_and_states_equal_the_eager_unroll(
     name: str, segment: Segment, noisy: bool
 ) -> None:
     assert_same_results(rule(name), problems(name), segment, noisy)
+
+
+def test_a_user_defined_loss_gets_the_logits_of_walls() -> None:
+    assert_same_results(rule("mazes"), problems("mazes"), Segment(3), loss=functional.cross_entropy)
 
 
 def test_cells_at_the_edge_cover_fewer_pixels() -> None:

@@ -21,13 +21,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
-from iterant.nets.deep_thinking import PaperNet
-from iterant.nets.fast.cuda import FusedRule, can_fuse_rule
+from iterant.nets.deep_thinking import DeepThinking, FeedForward
+from iterant.nets.fast.cuda import FusedRule
 from iterant.nets.fast.sparse import SparseMaxPlus, SparseRule
 from iterant.nets.local_rule import LocalRule
 from iterant.nets.max_plus import MaxPlus
@@ -51,7 +52,8 @@ def accelerate(net: Net, inputs: Tensor, *, reuse: bool = False) -> Net:
     if type(net) is LocalRule:  # a subclass may compute something else
         if inputs.device.type == "cpu":
             return SparseRule(net, reuse=reuse)
-        if can_fuse_rule(inputs):
+        has_triton = find_spec("triton") is not None
+        if inputs.is_cuda and inputs.dtype == torch.float32 and has_triton:
             return FusedRule(net)
     if type(net) is MaxPlus and inputs.device.type == "cpu":
         return SparseMaxPlus(net, reuse=reuse)
@@ -75,27 +77,19 @@ def fuse_for_training(net: object) -> Fused | None:
     Call its ``flush`` after every backward pass. A form with a method ``segment`` computes several
     iterations in one call.
     """
-    if not isinstance(net, PaperNet):
+    # Not for subclasses, which may compute something else.
+    if not (type(net) is DeepThinking or type(net) is FeedForward) or net.config.group_norm:
         return None
     # Imported here: a local rule needs none of these modules.
-    from iterant.nets.fast.deep_thinking import Fused, can_fuse
+    from iterant.nets.fast.deep_thinking import Fused
     from iterant.nets.fast.strings import fuse_strings
 
-    if not can_fuse(net):
-        return None
-    on_gpu = net.projection.weight.is_cuda
-    return (fuse_strings(net) if on_gpu else None) or Fused(net)
+    return fuse_strings(net) or Fused(net)
 
 
 def can_unroll_messages(net: Net) -> bool:
-    """Whether `sparse_training.MessageTrajectory` can train this network.
-
-    That takes a local rule with messages and equal sides, whose loss counts no position outside of
-    open cells.
-    """
-    if type(net) is not LocalRule or not (net.config.messages and net.config.isotropic):
-        return False
-    return not net.config.masked or net.config.readout == "argmax-open"
+    """Whether `sparse_training.MessageTrajectory` can train this: messages and equal sides."""
+    return type(net) is LocalRule and net.config.messages and net.config.isotropic
 
 
 @contextmanager
@@ -105,9 +99,9 @@ def threads(net: Net) -> Iterator[None]:
     A sparse iteration is a few dozen operations on small tensors, which cost more to distribute
     over threads than to compute.
     """
-    count: Any = getattr(net, "threads", None)
     before = torch.get_num_threads()
-    if not isinstance(count, int) or count == before:
+    count = getattr(net, "threads", before)
+    if count == before:  # setting it again would still change how MKL chooses its threads
         yield
         return
     torch.set_num_threads(count)

@@ -13,7 +13,6 @@ Shapes: B batch, W width, N rows of a sample, A iterations of a block.
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -122,9 +121,3 @@ def _padded(matrix: Tensor) -> Tensor:
     sides = [max(16, 1 << (side - 1).bit_length()) for side in matrix.shape]
     down, right = (padded - side for padded, side in zip(sides, matrix.shape, strict=True))
     return nn.functional.pad(matrix, (0, right, 0, down)).contiguous()
-
-
-def can_fuse_rule(inputs: Tensor) -> bool:
-    """Whether there is a fused form for such inputs: on a GPU in float32, and Triton is there."""
-    has_triton = importlib.util.find_spec("triton") is not None
-    return inputs.is_cuda and inputs.dtype == torch.float32 and has_triton

@@ -14,13 +14,13 @@ Shapes: B batch, W width, *S space.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeGuard
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 
-from iterant.nets.deep_thinking import DeepThinking, FeedForward, PaperNet, ResidualBlock
+from iterant.nets.deep_thinking import PaperNet, ResidualBlock
 
 
 class Layer:
@@ -187,13 +187,6 @@ class Fused:
     def _strings(self, images: Tensor) -> Tensor:
         """Back from images to strings in one dimension: (B, W, 1, L) to (B, W, L)."""
         return images.squeeze(2) if self._flat else images
-
-
-def can_fuse(net: object) -> TypeGuard[DeepThinking | FeedForward]:
-    """Whether `Fused` computes the same; subclasses may override methods, so they are excluded."""
-    if type(net) is DeepThinking or type(net) is FeedForward:
-        return not net.config.group_norm
-    return False
 
 
 def _images(tensor: Tensor) -> Tensor:

@@ -131,9 +131,9 @@ class MessageTrajectory:
         # The head of such a rule reads only a cell's own channels.
         head = net.head.weight.flatten(1)[:, :own]
         rows = (head @ states + bias_of(net.head)[:, None]).movedim(1, -1)  # (I, N, K)
-        # Walls have a loss of weight 0, whatever their logits are.
-        logits = rows.new_zeros(len(rows), self._is_open.numel(), rows.shape[-1])
-        logits = logits.index_copy(1, self._cells, rows)
+        # The state of walls is zero, so the bias alone makes their logits.
+        walls = bias_of(net.head).expand(len(rows), self._is_open.numel(), -1)
+        logits = walls.index_copy(1, self._cells, rows)
         logits = logits.view(-1, *self._is_open.shape[1:], rows.shape[-1]).movedim(-1, 1)
         return in_pixels(logits, net.config.stem)
 

@@ -74,11 +74,6 @@ class Rows:
     strings: int
     length: int
 
-    @classmethod
-    def from_strings(cls, strings: Tensor) -> Rows:
-        """The layout of a batch (B, C, L)."""
-        return cls(strings.shape[0], strings.shape[2])
-
     @property
     def period(self) -> int:
         """Rows from the first of one string to the first of the next."""
@@ -310,7 +305,7 @@ def _forward(
     steps: list[list[RowLayer]], features: Tensor, memory: Tensor | None, relu: bool
 ) -> Tensor:
     """The features after all iterations, in a few buffers that are used again and again."""
-    rows, width = Rows.from_strings(features), features.shape[1]
+    rows, width = Rows(len(features), features.shape[2]), features.shape[1]
     term = None if memory is None else rows.pack(memory, width)
     x = rows.pack(features, width)
     inner = [torch.empty_like(x) for _ in steps[0][1:]]
@@ -334,7 +329,7 @@ class _Segment(Function):
         steps: list[list[RowLayer]],
         relu: bool,
     ) -> tuple[Tensor, ...]:
-        rows, width = Rows.from_strings(features), features.shape[1]
+        rows, width = Rows(len(features), features.shape[2]), features.shape[1]
         term = None if memory is None else rows.pack(memory, width)
         inputs = features.new_empty(len(steps[0]), len(steps), rows.count, width)  # (D, T, R, W)
         inputs[0, 0].zero_()
@@ -382,7 +377,7 @@ class _Chain(Function):
     def forward(
         ctx: Any, x: Tensor, token: Tensor, tape: Tape, layers: Sequence[RowLayer], relu: bool
     ) -> Tensor:
-        rows = Rows.from_strings(x)
+        rows = Rows(len(x), x.shape[2])
         path = [rows.pack(x, layers[0].inputs)]
         for layer in layers:
             out = x.new_empty(rows.count, layer.outputs)

@@ -17,12 +17,7 @@ from iterant.engine import State, last, think
 from iterant.nets import DeepThinking, FeedForward, FeedForwardConfig, PaperConfig, build
 from iterant.nets.fast import fuse_for_training
 from iterant.nets.fast.deep_thinking import Fused, Layer, Tape
-from iterant.nets.fast.strings import (
-    FusedStrings,
-    Rows,
-    fuse_strings,
-    kernel_gradients,
-)
+from iterant.nets.fast.strings import FusedStrings, Rows, fuse_strings, kernel_gradients
 
 needs_hopper = pytest.mark.skipif(
     not torch.cuda.is_available() or torch.cuda.get_device_capability()[0] != 9,
@@ -71,7 +66,7 @@ def test_convolutions_of_rows_are_convolutions_of_strings(
     wanted = wanted + added if "added" in case else wanted
     wanted = wanted.relu() if "relu" in case else wanted
     wanted = torch.where(sign > 0, wanted, 0) if "sign" in case else wanted
-    rows = Rows.from_strings(x)
+    rows = Rows(len(x), x.shape[2])
 
     def there(values: Tensor) -> Tensor:
         return values.to("cuda", torch.float16) if on_gpu else values
