@@ -24,42 +24,17 @@ from iterant.tasks.protocol import Description, Size, Task
 Table = list[list[str]]
 """Rows of cells, the header first."""
 
-_HEADS = {
-    "last ‖Δφ‖": "last change of the features",
-    "cosine from zeros": "similarity from zeros",
-    "cosine from noise": "similarity from noise",
-    "cosine from another problem": "similarity from another problem",
-    "same answer from all": "same answer from every start",
-    "cosine of solved": "similarity, solved problems",
-    "cosine of unsolved": "similarity, other problems",
-    "correlation": "correlation of similarity and solving",
-    "NaN": "NaN or infinite",
-    "left out": "problems left out",
-}
-"""Headings of tables, by the names in records."""
 _PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>iterant analyze</title>
+<html lang="en"><meta charset="utf-8"><title>iterant analyze</title>
 <style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 16px/1.5 system-ui, sans-serif; }}
-body {{ max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }}
-h1 {{ font-size: 1.6rem; }} h2 {{ font-size: 1.2rem; margin-top: 2.2rem; }}
-table {{ display: block; overflow-x: auto; border-collapse: collapse; font-size: 0.9rem; }}
-table, img {{ margin: 1rem 0; }}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; }}
+table {{ border-collapse: collapse; margin: 1rem 0; }}
 th, td {{ text-align: left; padding: 0.25rem 0.7rem; border-bottom: 1px solid #8886; }}
-img {{ max-width: 100%; background: white; }}
+img {{ max-width: 100%; }}
 </style>
-</head>
-<body>
 <h1>iterant analyze</h1>
 <p>{note}</p>
 {body}
-</body>
-</html>
 """
 
 
@@ -173,7 +148,7 @@ class Report:
         tables: dict[tuple[str, ...], Table] = {}
         for label, results in self.results[what].items():
             for result in results:
-                head = ("model", *(_HEADS.get(name, name) for name in result.cells))
+                head = ("model", *result.cells)
                 tables.setdefault(head, [[*head]]).append([label, *result.cells.values()])
         return list(tables.values())
 
@@ -207,12 +182,11 @@ class Report:
         for subject in self.subjects:
             colour = models.index(subject.model or subject.label)
             stroke = alphas.index(subject.alpha)
+            # The name in the tables, unless several runs share a style.
+            name = subject.label if runs[subject.legend] == 1 else subject.legend
             for result in self.results[what].get(subject.label, ()):
                 for plot, trace in result.plots:
-                    # The name in the tables, unless several runs share a style.
-                    name = subject.label if runs[subject.legend] == 1 else subject.legend
-                    line = Line(trace, name, colour, stroke)
-                    lines.setdefault(plot, []).append(line)
+                    lines.setdefault(plot, []).append(Line(trace, name, colour, stroke))
         regime = shared_regime(self.subjects)
         return {
             plot.name: figure_png(panels_figure([(plot, group)], regime=regime))
@@ -229,12 +203,12 @@ class Report:
         if table := self.table():
             about = "Mean iterations to solution, counted from the intervention, of the problems "
             about += "that recovered; in brackets the highest accuracy over all iterations."
-            sections.append(_section("interventions", about, [table]))
+            sections.append(_section("interventions", about, [table], {}))
         for what, about in self.about.items():
             sections.append(_section(what, about, self.headlines(what), pictures[what]))
         if self.skipped:
             table = [["model", "study", "why"], *map(list, self.skipped)]
-            sections.append(_section("skipped", "", [table]))
+            sections.append(_section("skipped", "", [table], {}))
         return "\n".join(sections)
 
     def save(self, folder: PathLike) -> Path:
@@ -262,21 +236,17 @@ class Report:
         ]
 
 
-def _section(
-    title: str, about: str, tables: Sequence[Table], pictures: Mapping[str, bytes] | None = None
-) -> str:
+def _section(title: str, about: str, tables: Sequence[Table], pictures: Mapping[str, bytes]) -> str:
     """HTML with all text escaped: names of runs come from users."""
     parts = [f"<h2>{escape(title)}</h2>", f"<p>{escape(about)}</p>"]
-    for head, *rows in tables:
-        parts.append("<table>")
-        for tag, cells in (("th", head), *(("td", row) for row in rows)):
-            row = "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells)
-            parts.append(f"<tr>{row}</tr>")
-        parts.append("</table>")
-    for name, png in (pictures or {}).items():
+    for table in tables:
+        rows = ["".join(f"<td>{escape(cell)}</td>" for cell in cells) for cells in table]
+        rows[0] = rows[0].replace("td>", "th>")
+        parts += ["<table>", *(f"<tr>{row}</tr>" for row in rows), "</table>"]
+    for name, png in pictures.items():
         data = base64.b64encode(png).decode("ascii")
         parts.append(f'<img alt="{escape(name)}" src="data:image/png;base64,{data}">')
-    return "<section>\n" + "\n".join(parts) + "\n</section>"
+    return "\n".join(parts)
 
 
 def shared_regime(subjects: Iterable[Subject]) -> int | None:

@@ -31,7 +31,6 @@ from iterant.errors import TaskError, UnknownName, UsageError, argument
 from iterant.evaluation import is_finite, resolve_steps, wilson
 from iterant.io import read_weights
 from iterant.io.checkpoint import CHECKPOINTS
-from iterant.nets.protocol import depth_of
 from iterant.progress import default_display
 from iterant.tasks.protocol import Description, Size, Task, offers, with_problems
 from iterant.training.recipe import recipe_from_json
@@ -290,23 +289,14 @@ def analyze(
             steps = resolve_steps(
                 subject.net, STEPS if max_steps is None else max_steps, cut=max_steps is None
             )
-            reason = ""
             if study.requires and not hasattr(shared, study.requires):
-                reason = f"{shared.spec.name} has the studies {', '.join(_offered(shared))}"
-            elif steps < study.least:
-                reason = f"it takes at least {study.least} iterations, and there are {steps}"
-            elif at >= steps:
-                reason = (
-                    f"an intervention after iteration {at} leaves nothing to see of {steps}; "
-                    f"intervene earlier, or take at least {at + 1} iterations"
-                )
-                explicit = what is not None or after is not None
-                if explicit and depth_of(subject.net) is None:
-                    raise UsageError(reason)
-            if reason:
-                skipped.append(Skipped(subject.label, name, reason))
+                reason = f"the task {shared.spec.name} has no method {study.requires}"
+            elif steps < max(study.least, at + 1):
+                reason = f"it takes {max(study.least, at + 1)} iterations or more, got {steps}"
             else:
                 jobs.append((name, subject, steps, at))
+                continue
+            skipped.append(Skipped(subject.label, name, reason))
     if not jobs:
         raise UsageError(f"none of these studies can be made: {skipped[0].why}")
 
@@ -339,15 +329,6 @@ def analyze(
         count=count,
         seed=seed,
     )
-
-
-def _offered(task: Task) -> list[str]:
-    """The names of the studies that are possible on a task."""
-    return [
-        name
-        for name, study in STUDIES.items()
-        if not study.requires or hasattr(task, study.requires)
-    ]
 
 
 def _subjects(subjects: list[Subject]) -> list[Subject]:

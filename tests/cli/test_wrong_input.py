@@ -93,7 +93,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("m0 --what nosie", "did you mean 'noise'"),
         ("m0 --what swap --max-steps 50", "leaves nothing to see"),
         ("m0 --what noise --size 8", "try 9"),
-        ("m0 --what bit-flip", "mazes has the studies clean, noise"),
+        ("m0 --what bit-flip", "the task mazes has no method flip"),
     ],
     "reproduce": [
         ("", "give the name of a table or figure"),
