@@ -22,7 +22,7 @@ from iterant.cli.options import (
     Tolerance,
     TrustCode,
 )
-from iterant.cli.output import echo, print_table, progress_bar
+from iterant.cli.output import echo, print_rows, progress_bar
 from iterant.errors import UsageError
 from iterant.formatting import counted, duration, percent, quantity, size_text
 
@@ -180,9 +180,8 @@ def _print_curves(curves: dict[str, Curve]) -> None:
             "time": "" if curve.seconds is None else duration(curve.seconds),
         })  # fmt: skip
     if rows:
-        head = [name for name in rows[0] if not name or any(row[name] for row in rows)]
-        print_table(head, *([row[name] for name in head] for row in rows), right=True)
-        means = "iterations: mean of a problem; " if "iterations" in head else ""
+        print_rows(rows, right=True)
+        means = "iterations: mean of a problem; " * any(row["iterations"] for row in rows)
         echo(
             "peak: highest accuracy, at that iteration; end: accuracy after the last iteration; "
             f"lost: peak minus end; 95 %: interval of the end; {means}operations: of a problem"
@@ -223,12 +222,16 @@ def _rule_figures(rule: Rule, curve: Curve) -> dict[str, Any]:
 
 
 def _print_tradeoffs(tradeoffs: dict[str, list[dict[str, Any]]], count: int) -> None:
-    head = ("rule", "accuracy", "mean iterations", "operations per problem", "stopped by it")
     for title, rules in tradeoffs.items():
         echo(title)
         rows = [
-            [rule["rule"], percent(rule["accuracy"]), f"{rule['mean iterations']:.1f}",
-             quantity(rule["operations a problem"]), f"{rule['stopped by the rule']} of {count}"]
+            {
+                "rule": rule["rule"],
+                "accuracy": percent(rule["accuracy"]),
+                "mean iterations": f"{rule['mean iterations']:.1f}",
+                "operations per problem": quantity(rule["operations a problem"]),
+                "stopped by it": f"{rule['stopped by the rule']} of {count}",
+            }
             for rule in rules
-        ]  # fmt: skip
-        print_table(head, *rows, right=True)
+        ]
+        print_rows(rows, right=True)

@@ -10,7 +10,7 @@ import contextlib
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, sleep
@@ -24,7 +24,6 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from iterant.errors import RunError
 from iterant.formatting import printable
 from iterant.progress import ProgressLines, progress_lines, warn
 from iterant.training.logging import LineReporter, Reporter, RunProgress
@@ -81,7 +80,6 @@ class _Output:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self.error: OSError | None = None
 
     def __getattr__(self, name: str) -> Any:
         """Encoding, isatty and the like are those of the stream."""
@@ -95,36 +93,20 @@ class _Output:
         self._attempt(self._stream.flush)
 
     def _attempt(self, action: Callable[[], object]) -> None:
-        if self.error is None:
-            try:
-                action()
-            except OSError as error:
-                self.error = error
-                discard_output(self._stream)
-                warn(f"iterant: standard output failed ({_reason(error)}); going on without it")
+        try:
+            action()
+        except OSError as error:
+            discard_output(self._stream)
+            warn(f"iterant: standard output failed ({error.strerror}); going on without it")
 
 
-@contextlib.contextmanager
-def output_may_fail(*, is_failure: bool = True) -> Iterator[None]:
+def output_may_fail() -> contextlib.AbstractContextManager[object]:
     """Let long work end as usual when standard output fails: a closed pipe, a full disk.
 
-        >>> with output_may_fail():
-        ...     train("mazes", out="runs/m0", reporter=reporter)
-
-    The error is raised at the end, after the work is saved; not with ``is_failure=False``, for a
-    worker process, whose output is a log.
+    >>> with output_may_fail():
+    ...     train("mazes", out="runs/m0", reporter=reporter)
     """
-    output = _Output(sys.stdout)
-    with contextlib.redirect_stdout(cast("Any", output)):
-        yield
-        output.flush()
-    if output.error is not None and is_failure:
-        if isinstance(output.error, BrokenPipeError):
-            raise output.error
-        raise RunError(
-            f"standard output could not be written ({_reason(output.error)}), the runs are saved; "
-            "redirect it to a disk with free space"
-        ) from output.error
+    return contextlib.redirect_stdout(cast("TextIO", _Output(sys.stdout)))
 
 
 def discard_output(stream: TextIO) -> None:
@@ -135,10 +117,6 @@ def discard_output(stream: TextIO) -> None:
         os.close(null)
 
 
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
-
-
 def print_table(head: Sequence[str] | None, *rows: Sequence[str], right: bool = False) -> None:
     """Print a table without lines; ``right``: all columns but the first are aligned right."""
     table = Table(box=None, show_header=head is not None, padding=(0, 1) if head else (0, 2, 0, 0))
@@ -147,6 +125,14 @@ def print_table(head: Sequence[str] | None, *rows: Sequence[str], right: bool = 
     for row in rows:
         table.add_row(*(printable(cell, one_line=True) for cell in row))
     console().print(table)
+
+
+def print_rows(rows: Sequence[Mapping[str, str]], *, right: bool = False) -> None:
+    """Print a table of these columns without the empty ones; the first column always stays."""
+    columns = dict.fromkeys(name for row in rows for name in row)
+    first = next(iter(columns))
+    head = [name for name in columns if name == first or any(row.get(name) for row in rows)]
+    print_table(head, *([row.get(name, "") for name in head] for row in rows), right=right)
 
 
 @contextlib.contextmanager

@@ -5,7 +5,6 @@ docs/how-to/solve.md describes the JSON file of ``solve --save``.
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,9 +29,8 @@ from iterant.cli.options import (
     TaskName,
     Tolerance,
     TrustCode,
-    unknown_option,
 )
-from iterant.cli.output import console, echo, iteration_display, print_table, progress_bar
+from iterant.cli.output import console, echo, iteration_display, print_rows, progress_bar
 from iterant.errors import IterantError, TaskError, UsageError
 from iterant.formatting import counted, percent
 from iterant.progress import warn
@@ -45,8 +43,6 @@ _LINES_BELOW = 10
 """Terminal lines for the text below the picture of an answer."""
 _PICTURES = 64
 """Problems in one image file."""
-_NAMED = 5
-"""Most problems that a note names."""
 _WIDE = 60
 """Most characters of a table cell."""
 
@@ -164,8 +160,7 @@ def _read(
 
     # Words may begin with a hyphen, because - is the standard input: check the others here.
     if unknown := [word for word in words if word.startswith("-") and word != "-"]:
-        message = unknown_option(unknown[0], inspect.signature(solve).parameters)
-        raise UsageError(f"{message} (see iterant solve --help)")
+        raise UsageError(f"unknown option: {unknown[0]} (see iterant solve --help)")
     if not words:
         if pgn:
             raise UsageError("--pgn says how a file is read; give the file too")
@@ -210,13 +205,8 @@ def show(task: Task, solutions: Sequence[Solution]) -> None:
     for solution in solutions:
         for note in solution.problem.notes:
             names_by_note.setdefault(note, []).append(solution.problem.name)
-    for note, problems in names_by_note.items():
-        where = f"{len(problems):,} of {len(solutions):,} problems"
-        if len(problems) == 1:
-            where = problems[0]
-        elif len(problems) < len(solutions) and all(problems):
-            more = ", …" * (len(problems) > _NAMED)
-            where += f" ({', '.join(problems[:_NAMED])}{more})"
+    for note, (name, *others) in names_by_note.items():
+        where = f"{1 + len(others):,} of {len(solutions):,} problems" if others else name
         echo(f"{where}: {note}" if where else note)
     rows = [_cells(solution, number) for number, solution in enumerate(solutions, start=1)]
     if len(solutions) == 1:
@@ -233,9 +223,7 @@ def show(task: Task, solutions: Sequence[Solution]) -> None:
             if text:
                 screen.print(Text.assemble((f"{name:<12}", "dim"), text), soft_wrap=True)
     else:
-        columns = dict.fromkeys(name for row in rows for name in row)
-        head = [name for name in columns if any(row.get(name) for row in rows)]
-        print_table(head, *([_short(row.get(name, "")) for name in head] for row in rows))
+        print_rows([{name: _short(text) for name, text in row.items()} for row in rows])
         echo(_summary(solutions))
     for reason in sorted({solution.verdict.unchecked_because for solution in solutions} - {""}):
         echo(f"rules: {reason}")
@@ -298,7 +286,7 @@ def _cells(solution: Solution, number: int) -> dict[str, str]:
 
 
 def _short(text: str) -> str:
-    return text[: _WIDE - 1] + "…" if len(text) > _WIDE else text or "-"
+    return text[: _WIDE - 1] + "…" if len(text) > _WIDE else text
 
 
 def _summary(solutions: Sequence[Solution]) -> str:

@@ -225,7 +225,7 @@ def one(
 
     if begin and resume:
         raise UsageError("--begin and --resume exclude each other; leave one out")
-    with output_may_fail(is_failure=False):
+    with output_may_fail():
         with training_display(console()) as reporter:
             done = run_one(
                 folder, run, resume=resume if begin or resume else None, device=device,

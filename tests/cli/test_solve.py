@@ -183,7 +183,7 @@ def test_suites_with_best_moves(command: Any) -> None:
     assert (code, errors) == (0, "")
     assert column(output, "answer") == ["d7f5"] * 5, "choose another position for this test"
     assert column(output, "right") == ["yes", "no", "no", "yes", "?"]
-    assert column(output, "expected") == ["Rh5", "not", "Kg8", "not", "-"]
+    assert column(output, "expected")[:4] == ["Rh5", "not", "Kg8", "not"]
     assert "2 right of 4 whose answer is known" in output
 
 
@@ -191,8 +191,7 @@ def test_suites_with_best_moves(command: Any) -> None:
 def test_notes_are_printed_once(command: Any) -> None:
     Path("p.fen").write_text("\n".join([FEN, *[BLACK] * 5]))
     _, output, _ = command("solve", "chess", "p.fen", *FAST)
-    lines = ", ".join(f"p.fen line {number}" for number in range(2, 7))
-    assert output.startswith(f"5 of 6 problems ({lines}): {NOTE}\n")
+    assert output.startswith(f"5 of 6 problems: {NOTE}\n")
     assert output.count(NOTE) == 1
     Path("p.fen").write_text(f"{FEN}\n{BLACK}")
     assert command("solve", "chess", "p.fen", *FAST)[1].startswith(f"p.fen line 2: {NOTE}\n")
