@@ -23,10 +23,6 @@ _SECONDS = 0.25
 """Between two redraws of the line in a notebook."""
 _FIRST_LINE_SECONDS, LINE_SECONDS = 2.0, 5.0
 """Elsewhere: time until the first line of progress, and between two lines."""
-_WARM_UP_SECONDS, _ESTIMATE_SECONDS = 1.0, 1.0
-"""Time that is not measured for an estimate, because work begins slowly; and time that is."""
-_ESTIMATE_SHARE, _ANYWAY_SECONDS = 0.02, 30.0
-"""Share of the work that must be measured for an estimate, or time after which there is one."""
 
 
 def in_notebook() -> bool:
@@ -79,17 +75,16 @@ def warn(text: str) -> None:
             stream.flush()
 
 
-def progress_lines() -> Callable[..., None]:
+def progress_lines() -> Callable[[Callable[[], str]], None]:
     """A function that writes a line of progress to the error stream, at most every five seconds.
 
-    The first comes after two seconds, or ``now``. The text is a function, called only when a line
-    is due.
+    The first comes after two seconds. The text is a function, called only when a line is due.
     """
     due = monotonic() + _FIRST_LINE_SECONDS
 
-    def write(text: Callable[[], str], *, now: bool = False) -> None:
+    def write(text: Callable[[], str]) -> None:
         nonlocal due
-        if now or monotonic() >= due:
+        if monotonic() >= due:
             if os.environ.get("RANK", "0") == "0":
                 warn(text())
             due = monotonic() + LINE_SECONDS
@@ -102,29 +97,20 @@ class ProgressLines:
 
     def __init__(self) -> None:
         self._write = progress_lines()
-        self._begin: float | None = None
-        """When the first work was done"""
         self._start: tuple[float, float] | None = None
         """When measuring began, and which share was done then"""
-        self._is_estimated = False
 
     def estimate(self, text: str, done: float) -> None:
         """A line if one is due; ``done`` is the share of the work."""
-        now, first, to_go = monotonic(), False, ""
-        if self._begin is None:  # what comes before the first call is done once
-            self._begin = now
-        elif self._start is None:
-            self._start = (now, done) if now - self._begin >= _WARM_UP_SECONDS else None
-        elif self._start[1] < done < 1:
-            elapsed, measured = now - self._start[0], done - self._start[1]
-            if elapsed >= (_ESTIMATE_SECONDS if measured >= _ESTIMATE_SHARE else _ANYWAY_SECONDS):
-                left = elapsed * (1 - done) / measured
-                first = left > LINE_SECONDS and not self._is_estimated
-                self._is_estimated |= first
-                # Problems that settle leave the batch, so the first estimates are too high.
-                to_go = f", {'at most ' if first else ''}about {duration(left)} to go"
+        now = monotonic()
+        if self._start is None:  # what comes before the first call is done once
+            self._start = now, done
+        start, before = self._start
+        to_go = ""
+        if done > before:
+            to_go = f", about {duration((now - start) * (1 - done) / (done - before))} to go"
         if done < 1:
-            self._write(lambda: f"{text}: {100 * done:.0f} % done{to_go}", now=first)
+            self._write(lambda: f"{text}: {100 * done:.0f} % done{to_go}")
 
     def clear(self) -> None:
         """Nothing: lines stay."""
