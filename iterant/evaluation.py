@@ -33,11 +33,6 @@ from iterant.solving import MAX_STEPS, AnswerBuffer, Iteration, check_fits, iter
 from iterant.tasks.protocol import Batch, Size, Task, offers, slices
 from iterant.tasks.protocol import task as named_task
 
-__all__ = [
-    "RULES", "Curve", "Operations", "evaluate", "evaluate_batch",
-    "evaluate_long", "is_finite", "operations", "resolve_steps", "tradeoff", "wilson",
-]  # fmt: skip
-
 POSITIONS_AT_ONCE = 1 << 20
 """Most positions of one batch, to bound memory."""
 _FEATURES_AT_ONCE = 1 << 27

@@ -136,22 +136,8 @@ def test_last_of_an_empty_iterator_and_negative_steps() -> None:
         After(-1)
 
 
-def test_a_state_of_another_shape() -> None:
+def test_a_state_of_another_batch() -> None:
     net, x = small_net("prefix-sums", "dt-recall"), small_batch("prefix-sums").inputs
     state = begin(net, x)
     with pytest.raises(NetError, match="holds 4 samples, the inputs 1"):
         think(net, x[:1], steps=1, state=state)
-    with pytest.raises(NetError, match=r"shape \(4, 8, 12\), .* has \(4, 8, 24\)"):
-        last(think(net, torch.cat([x, x], dim=2), steps=1, state=state))
-    cut = After(1, features=lambda features: features[:, :3])
-    with pytest.raises(NetError, match=r"shape \(4, 3, 12\)"):
-        last(think(net, x, steps=3, intervene=[cut]))
-
-
-def test_other_errors_of_a_step_are_passed_on() -> None:
-    class Failing(Ticking):
-        def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-            raise RuntimeError("no such kernel")
-
-    with pytest.raises(RuntimeError, match="no such kernel"):
-        last(think(Failing(), torch.ones(1, 1, 3), steps=1))

@@ -44,7 +44,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("mazes --sise 9", "unknown option: --sise (see iterant solve --help)"),
         ("mazes nowhere.png", "there is no file"),
         ("mazes S.G --size 9", "not both"),
-        ("mazes --patience 5", "the rule rest takes no patience"),
+        ("mazes --patience 5", "rule 'rest' cannot be made with (patience=5)"),
         ("mazes --save out.txt", "answers are written as .png, .svg, .gif or .json, got"),
         ("mazes --halt never", "unknown rule 'never'"),
         ("mazes --legal S.G", "do not restrict"),
