@@ -1,7 +1,7 @@
-"""How commands print: lines, tables, progress bars, and displays that are redrawn on a terminal.
+"""How commands print: lines, tables, progress bars, and the iterations on a problem.
 
->>> with training_display(console()) as reporter:
-...     train("mazes", out="runs/m0", reporter=reporter)
+>>> with progress_bar("reading") as update:
+...     update(30, 100)
 """
 
 from __future__ import annotations
@@ -12,21 +12,18 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from rich import progress as bars
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.live import Live
-from rich.progress_bar import ProgressBar
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from iterant.formatting import printable
 from iterant.progress import ProgressLines, progress_lines, warn
-from iterant.training.logging import LineReporter, Reporter, RunProgress
 
 if TYPE_CHECKING:
     from iterant.solving import Film, Frame, Viewer
@@ -156,46 +153,6 @@ def progress_bar(label: str, *, show: bool = True) -> Iterator[Callable[..., Non
         yield lambda done, total, label=label: bar.update(
             task_id, completed=done, total=total, description=label
         )
-
-
-class TrainingDisplay(Reporter):
-    """The progress of a training run, redrawn on a terminal."""
-
-    def __init__(self, screen: Console) -> None:
-        self.screen = screen
-        self.progress: RunProgress | None = None
-        self.is_over = False
-
-    def begin(self, title: str, folder: Path, progress: RunProgress) -> None:
-        self.progress = progress
-        self.note(f"{title}, kept in {folder}")
-
-    def show(self, progress: RunProgress) -> None:
-        self.progress = progress
-
-    def note(self, text: str) -> None:
-        self.screen.print(text, soft_wrap=True)
-
-    def end(self, text: str) -> None:
-        self.is_over = True
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        if self.progress is not None:
-            yield ProgressBar(self.progress.steps, self.progress.step, width=60)
-            yield Segment.line()
-            for line in self.progress.lines(is_over=self.is_over):
-                yield Text(line, no_wrap=True, overflow="ellipsis")
-
-
-@contextlib.contextmanager
-def training_display(screen: Console) -> Iterator[Reporter]:
-    """A reporter: redrawn four times a second on a terminal, elsewhere `LineReporter`."""
-    if screen.is_terminal and not screen.is_dumb_terminal:
-        reporter = TrainingDisplay(screen)
-        with Live(reporter, console=screen, refresh_per_second=4):
-            yield reporter
-    else:
-        yield LineReporter(lambda text: screen.print(text, soft_wrap=True))
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ from iterant.cli.options import (
     Seeds,
     TrustCode,
 )
-from iterant.cli.output import console, echo, output_may_fail, print_table, training_display
+from iterant.cli.output import echo, output_may_fail, print_table
 from iterant.cli.sweep import print_outcome
 from iterant.errors import UsageError
 from iterant.formatting import percent
@@ -175,12 +175,11 @@ def _recipes(
 
 
 def _train_one(arguments: dict[str, Any], *, tensorboard: bool) -> None:
-    from iterant.training.logging import TensorBoardReporter
+    from iterant.training.logging import LineReporter, TensorBoardReporter
     from iterant.training.run import train as train_run
 
-    with training_display(console()) as screen:
-        reporter = TensorBoardReporter(screen) if tensorboard else screen
-        run = train_run(reporter=reporter, **arguments)
+    lines = LineReporter(echo)
+    run = train_run(reporter=TensorBoardReporter(lines) if tensorboard else lines, **arguments)
     if run.state == "finished":
         best = run.status.best.get("validation")
         text = "" if best is None else f"; best on validation: {percent(best)}"

@@ -3,9 +3,9 @@
     >>> train("mazes", out="runs/m0", reporter=TensorBoardReporter(LineReporter()))
     $ tensorboard --logdir runs
 
-The loop calls a `Reporter`: lines in a script, one line in a notebook, a live display on the
-command line. `TensorBoardReporter` writes into the folder ``events`` of the run, passes everything
-on to another reporter, and needs the extra ``track``.
+The loop calls a `Reporter`, which prints lines; in a notebook it redraws one.
+`TensorBoardReporter` writes into the folder ``events`` of the run, passes everything on to another
+reporter, and needs the extra ``track``.
 """
 
 from __future__ import annotations
