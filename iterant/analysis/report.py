@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -47,20 +46,14 @@ class Subject:
     label: str
     """Its name in tables: that of the run"""
     model: str = ""
-    """The architecture, which decides the colour; "": the label"""
+    """The architecture, if it is known"""
     alpha: float | None = None
-    """The weight of the progressive loss in training, which decides the line style"""
+    """The weight of the progressive loss in training"""
     regime: int | None = None
     """Iterations in training, which are shaded"""
 
     def __post_init__(self) -> None:
         check_fits(self.net, self.task)
-
-    @property
-    def legend(self) -> str:
-        """Its name in pictures: architecture and alpha, which several runs may share."""
-        name = self.model or self.label
-        return name if self.alpha is None else f"{name}, α = {self.alpha:g}"
 
 
 @dataclass(frozen=True)
@@ -176,17 +169,10 @@ class Report:
     def pictures(self, what: str) -> dict[str, bytes]:
         """The plots of a study as PNG files by name, each with one line per network."""
         lines: dict[Plot, list[Line]] = {}
-        models = list(dict.fromkeys(s.model or s.label for s in self.subjects))
-        alphas = list(dict.fromkeys(s.alpha for s in self.subjects))
-        runs = Counter(s.legend for s in self.subjects)
-        for subject in self.subjects:
-            colour = models.index(subject.model or subject.label)
-            stroke = alphas.index(subject.alpha)
-            # The name in the tables, unless several runs share a style.
-            name = subject.label if runs[subject.legend] == 1 else subject.legend
+        for number, subject in enumerate(self.subjects):
             for result in self.results[what].get(subject.label, ()):
                 for plot, trace in result.plots:
-                    lines.setdefault(plot, []).append(Line(trace, name, colour, stroke))
+                    lines.setdefault(plot, []).append(Line(trace, subject.label, number))
         regime = shared_regime(self.subjects)
         return {
             plot.name: figure_png(panels_figure([(plot, group)], regime=regime))
