@@ -28,7 +28,7 @@ from iterant.formatting import counted
 from iterant.halting import ExactRest, Fixed, MostConfident, Resting, Rule, StableAnswer
 from iterant.nets.fast import accelerate, threads
 from iterant.nets.protocol import Net, check_inputs, depth_of, like, on_device, readout_of
-from iterant.progress import default_display
+from iterant.progress import progress_estimates
 from iterant.solving import MAX_STEPS, AnswerBuffer, Iteration, check_fits, iterate_until_done
 from iterant.tasks.protocol import Batch, Size, Task, offers, slices
 from iterant.tasks.protocol import task as named_task
@@ -261,7 +261,7 @@ def evaluate(
         batch_size: problems in a batch; None: as many as should fit in memory.
         device: where to compute, on a copy of the network if that is elsewhere.
         progress: called with how many iterations of problems are done, and of how many; None: lines
-            on the error stream, or one below the cell of a notebook; False: none.
+            on the error stream; False: none.
     """
     task = named_task(task) if isinstance(task, str) else task
     if isinstance(rule, str):
@@ -271,17 +271,15 @@ def evaluate(
     net = on_device(net, device)
     steps = resolve_steps(net, max_steps)
     batch = task.sample(count, size=size, seed=seed)
-    display, title = default_display(), f"evaluating {counted(len(batch), 'problem')}"
+    write, title = progress_estimates(), f"evaluating {counted(len(batch), 'problem')}"
 
     def show(done: int, total: int) -> None:
-        display.estimate(title, done / total)
+        write(title, done / total)
 
-    curve = evaluate_batch(
+    return evaluate_batch(
         net, task, batch, steps=steps, rule=rule, cost=True, batch_size=batch_size,
         progress=show if progress is None else progress or None,
     )  # fmt: skip
-    display.clear()
-    return curve
 
 
 @torch.no_grad()

@@ -31,7 +31,7 @@ from iterant.errors import TaskError, UnknownName, UsageError, argument
 from iterant.evaluation import is_finite, resolve_steps, wilson
 from iterant.io import read_weights
 from iterant.io.checkpoint import CHECKPOINTS
-from iterant.progress import default_display
+from iterant.progress import progress_estimates
 from iterant.tasks.protocol import Description, Size, Task, offers, with_problems
 from iterant.training.recipe import recipe_from_json
 from iterant.zoo.loading import folder_of, load
@@ -256,7 +256,7 @@ def analyze(
         tolerance: change per iteration, relative to the features, up to which they are settled.
         trust: import the user-defined code that the folders name.
         progress: called with the current study and the share of all work that is done; None: lines
-            on the error stream, or one below the cell of a notebook; False: none.
+            on the error stream; False: none.
     """
     names = list(STUDIES) if what is None else [what] if isinstance(what, str) else list(what)
     if not names:
@@ -300,8 +300,7 @@ def analyze(
     if not jobs:
         raise UsageError(f"none of these studies can be made: {skipped[0].why}")
 
-    display = default_display()
-    progress = display.estimate if progress is None else progress
+    progress = progress_estimates() if progress is None else progress
     batch = shared.sample(count, size=size, seed=seed)
     results: dict[str, dict[str, tuple[Result, ...]]] = {name: {} for name, *_ in jobs}
     done, total = 0, sum(len(STUDIES[name].measures) for name, *_ in jobs)
@@ -318,7 +317,6 @@ def analyze(
             before = results[name].get(subject.label, ())
             results[name][subject.label] = (*before, measure(trial))
             done += 1
-    display.clear()
     return Report(
         subjects=tuple(subjects),
         results=results,

@@ -23,7 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from iterant.formatting import printable
-from iterant.progress import ProgressLines, progress_lines, warn
+from iterant.progress import progress_estimates, progress_lines, warn
 
 if TYPE_CHECKING:
     from iterant.solving import Film, Frame, Viewer
@@ -134,14 +134,14 @@ def print_rows(rows: Sequence[Mapping[str, str]], *, right: bool = False) -> Non
 
 @contextlib.contextmanager
 def progress_bar(label: str, *, show: bool = True) -> Iterator[Callable[..., None]]:
-    """A bar on a terminal, elsewhere `ProgressLines`; yields ``update(…)``.
+    """A bar on a terminal, elsewhere lines (`progress_estimates`); yields ``update(…)``.
 
     ``update(done, total, label)`` says how much is done; the label may be left out.
     """
     screen = console()
     if show and not screen.is_terminal:
-        lines = ProgressLines()
-        yield lambda done, total, label=label: lines.estimate(label, done / total)
+        write = progress_estimates()
+        yield lambda done, total, label=label: write(label, done / total)
         return
     columns = (
         bars.TextColumn("{task.description}", markup=False),

@@ -3,9 +3,9 @@
     >>> train("mazes", out="runs/m0", reporter=TensorBoardReporter(LineReporter()))
     $ tensorboard --logdir runs
 
-The loop calls a `Reporter`, which prints lines; in a notebook it redraws one.
-`TensorBoardReporter` writes into the folder ``events`` of the run, passes everything on to another
-reporter, and needs the extra ``track``.
+The loop calls a `Reporter`: `LineReporter`, if none is given. `TensorBoardReporter` writes into the
+folder ``events`` of the run, passes everything on to another reporter, and needs the extra
+``track``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from iterant.errors import MissingExtra
 from iterant.formatting import counted, duration, percent
-from iterant.progress import LINE_SECONDS, NotebookLine, in_notebook, warn
+from iterant.progress import LINE_SECONDS, warn
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,6 @@ class RunProgress:
             groups.setdefault(title, []).append(f"{percent(self.figures[name])} after {after}")
         return "; ".join(f"{title} {', '.join(shares)}" for title, shares in groups.items())
 
-    def lines(self, *, is_over: bool = False) -> list[str]:
-        """The position and all latest accuracies."""
-        lines = [self.position(is_over=is_over), self.accuracies(self.figures)]
-        return [line for line in lines if line]
-
 
 class Reporter:
     """Receives the progress of a run; this one ignores it."""
@@ -90,29 +85,6 @@ class Reporter:
 
     def end(self, text: str) -> None:
         """The run has ended; ``text`` says how."""
-
-
-class NotebookReporter(Reporter):
-    """The progress of a run as one line of a notebook, the default there."""
-
-    def __init__(self) -> None:
-        self._line = NotebookLine()
-        self._progress: RunProgress | None = None
-
-    def begin(self, title: str, folder: Path, progress: RunProgress) -> None:
-        self.note(f"{title}, kept in {folder}")
-
-    def show(self, progress: RunProgress) -> None:
-        self._progress = progress
-        self._line.show(", ".join(progress.lines()), progress.step / progress.steps)
-
-    def note(self, text: str) -> None:
-        print(text)  # noqa: T201
-
-    def end(self, text: str) -> None:
-        if (progress := self._progress) is not None:
-            lines = [*progress.lines(is_over=True), text]
-            self._line.show(", ".join(lines), progress.step / progress.steps, at_once=True)
 
 
 class LineReporter(Reporter):
@@ -150,11 +122,6 @@ class LineReporter(Reporter):
         if accuracies := progress.accuracies(self._new):
             self._write(accuracies)
         self._new.clear()
-
-
-def default_reporter() -> Reporter:
-    """The reporter of runs that are started in Python."""
-    return NotebookReporter() if in_notebook() else LineReporter()
 
 
 class TensorBoardReporter(Reporter):

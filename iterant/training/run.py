@@ -34,7 +34,7 @@ from iterant.tasks.protocol import Task, offers, with_problems
 from iterant.threads import number_is_chosen, spins_on_busy_cores
 from iterant.training.data import TrainingSet, split_sizes
 from iterant.training.distributed import ProcessGroup
-from iterant.training.logging import Reporter, default_reporter
+from iterant.training.logging import LineReporter, Reporter
 from iterant.training.loop import Clock, Loop, damaged_checkpoints
 from iterant.training.objectives import Objective, UserObjective
 from iterant.training.recipe import OLD_NAMES, RECIPES, Recipe, label_changes, recipe_from_json
@@ -85,8 +85,7 @@ def train(
         time_limit: save and stop before this time is over: ``9m``, ``1h30m``, or seconds.
         until_perfect: stop at a validation accuracy of 100 %, unless weights are averaged.
         trust: import user-defined code that the run to resume or a recipe object names.
-        reporter: receives the progress; by default lines on the error stream, or in a notebook one
-            line below the cell; False: none.
+        reporter: receives the progress; by default lines on the error stream; False: none.
         changes: fields of the recipe.
     """
     if (out is None) == (resume is None):
@@ -112,7 +111,7 @@ def train(
     first_process = processes.rank == 0
     threads_before = torch.get_num_threads()
     if reporter is None:
-        reporter = default_reporter()
+        reporter = LineReporter()
     reporter = reporter if reporter and first_process else Reporter()
     path = Path(out or resume or "")
     try:
