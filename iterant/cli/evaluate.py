@@ -22,9 +22,10 @@ from iterant.cli.options import (
     Tolerance,
     TrustCode,
 )
-from iterant.cli.output import echo, print_rows, progress_bar
+from iterant.cli.output import echo, print_rows
 from iterant.errors import UsageError
 from iterant.formatting import counted, duration, percent, quantity, size_text
+from iterant.progress import progress_estimates
 
 if TYPE_CHECKING:
     from iterant.evaluation import Curve
@@ -109,33 +110,33 @@ def evaluate(
         * subject.task.sample(1, size=problem_size, seed=seed).targets.numel()
         for _, subject, problem_size in work
     ]
-    with progress_bar("evaluating") as update:
-        for index, (run, subject, problem_size) in enumerate(work):
-            title = f"{run}, " * (len(runs) > 1) + f"size {size_text(problem_size)}"
-            label = f"evaluating {title}, {counted(count, 'problem')}"
+    show = progress_estimates()
+    for index, (run, subject, problem_size) in enumerate(work):
+        title = f"{run}, " * (len(runs) > 1) + f"size {size_text(problem_size)}"
+        label = f"evaluating {title}, {counted(count, 'problem')}"
 
-            def progress(done: int, total: int, index: int = index, label: str = label) -> None:
-                before = sum(shares[:index])
-                update(before + shares[index] * done / total, sum(shares), label)
+        def progress(done: int, total: int, index: int = index, label: str = label) -> None:
+            before = sum(shares[:index])
+            show(label, (before + shares[index] * done / total) / sum(shares))
 
-            figure: dict[str, Any] = {"run": subject.label, "size": problem_size}
-            batch = subject.task.sample(count, size=problem_size, seed=seed)
-            arguments: Any = (subject.net, subject.task, batch)
-            options: dict[str, Any] = {
-                "steps": resolve_steps(subject.net, max_steps),
-                "batch_size": batch_size,
-                "progress": progress,
-            }
-            if trade:
-                rules = tradeoff(*arguments, **options)
-                figure["trade"] = tradeoffs[title] = [_rule_figures(*each) for each in rules]
-            else:
-                curves[title] = evaluate_batch(*arguments, rule=halting_rule, cost=True, **options)
-                figure |= curves[title].described()
-            if offers(subject.task, "source"):  # two datasets may have the same sizes
-                figure["set"] = subject.task.source()
-                notes.append(f"{subject.task.spec.title}: {figure['set']}")
-            figures.append(figure)
+        figure: dict[str, Any] = {"run": subject.label, "size": problem_size}
+        batch = subject.task.sample(count, size=problem_size, seed=seed)
+        arguments: Any = (subject.net, subject.task, batch)
+        options: dict[str, Any] = {
+            "steps": resolve_steps(subject.net, max_steps),
+            "batch_size": batch_size,
+            "progress": progress,
+        }
+        if trade:
+            rules = tradeoff(*arguments, **options)
+            figure["trade"] = tradeoffs[title] = [_rule_figures(*each) for each in rules]
+        else:
+            curves[title] = evaluate_batch(*arguments, rule=halting_rule, cost=True, **options)
+            figure |= curves[title].described()
+        if offers(subject.task, "source"):  # two datasets may have the same sizes
+            figure["set"] = subject.task.source()
+            notes.append(f"{subject.task.spec.title}: {figure['set']}")
+        figures.append(figure)
 
     _print_curves(curves)
     _print_tradeoffs(tradeoffs, count)

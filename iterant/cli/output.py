@@ -1,7 +1,6 @@
-"""How commands print: lines, tables, progress bars, and the iterations on a problem.
+"""How commands print: lines, tables, and the iterations on a problem.
 
->>> with progress_bar("reading") as update:
-...     update(30, 100)
+>>> print_table(["size", "accuracy"], ["9", "100.0 %"], ["59", "99.2 %"], right=True)
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from dataclasses import replace
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from rich import progress as bars
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.live import Live
 from rich.segment import Segment
@@ -23,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from iterant.formatting import printable
-from iterant.progress import progress_estimates, progress_lines, warn
+from iterant.progress import progress_lines, warn
 
 if TYPE_CHECKING:
     from iterant.solving import Film, Frame, Viewer
@@ -130,29 +128,6 @@ def print_rows(rows: Sequence[Mapping[str, str]], *, right: bool = False) -> Non
     first = next(iter(columns))
     head = [name for name in columns if name == first or any(row.get(name) for row in rows)]
     print_table(head, *([row.get(name, "") for name in head] for row in rows), right=right)
-
-
-@contextlib.contextmanager
-def progress_bar(label: str, *, show: bool = True) -> Iterator[Callable[..., None]]:
-    """A bar on a terminal, elsewhere lines (`progress_estimates`); yields ``update(…)``.
-
-    ``update(done, total, label)`` says how much is done; the label may be left out.
-    """
-    screen = console()
-    if show and not screen.is_terminal:
-        write = progress_estimates()
-        yield lambda done, total, label=label: write(label, done / total)
-        return
-    columns = (
-        bars.TextColumn("{task.description}", markup=False),
-        bars.BarColumn(),
-        bars.TimeRemainingColumn(),
-    )
-    with bars.Progress(*columns, console=screen, transient=True, disable=not show) as bar:
-        task_id = bar.add_task(label, total=None)
-        yield lambda done, total, label=label: bar.update(
-            task_id, completed=done, total=total, description=label
-        )
 
 
 @contextlib.contextmanager

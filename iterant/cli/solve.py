@@ -30,10 +30,10 @@ from iterant.cli.options import (
     Tolerance,
     TrustCode,
 )
-from iterant.cli.output import console, echo, iteration_display, print_rows, progress_bar
+from iterant.cli.output import console, echo, iteration_display, print_rows
 from iterant.errors import IterantError, TaskError, UsageError
 from iterant.formatting import counted, percent
-from iterant.progress import warn
+from iterant.progress import progress_estimates, warn
 
 if TYPE_CHECKING:
     from iterant.solving import Solution
@@ -111,16 +111,15 @@ def solve(
     answers: list[Solution] = []
     network = load(name, device, trust=trust_code)
     _warn_unlike(task_object, network, inputs, name)
-    with (
-        iteration_display(task_object, console(), live=live and total == 1, pace=pace) as viewer,
-        progress_bar("solving", show=live and total > 1) as update,
-    ):
+    progress = progress_estimates()
+    with iteration_display(task_object, console(), live=live and total == 1, pace=pace) as viewer:
         for answer in solutions(
             network, task_object, inputs, max_steps=max_steps, rule=rule, restrict=legal,
             viewer=viewer,
         ):  # fmt: skip
             answers.append(answer)
-            update(len(answers), total, f"solved {len(answers)}/{total}")
+            if live:
+                progress(f"solved {len(answers)}/{total}", len(answers) / total)
     show(task_object, answers)
     if target is not None:
         save_solutions(task_object, answers, target, net=name, rule=str(rule or "rest"))
@@ -377,8 +376,8 @@ def chess(file: Path, /, *, out: Path) -> None:
     """
     from iterant.tasks.chess.puzzles import pack_csv
 
-    with progress_bar("reading") as update:
-        report = pack_csv(file, out, lambda rows, share: update(share, 1, f"{rows:,} rows"))
+    progress = progress_estimates()
+    report = pack_csv(file, out, lambda rows, share: progress(f"{rows:,} rows", share))
     echo(
         f"{counted(report.kept, 'puzzle')} written to {out} in {report.seconds:.0f} s: "
         f"{counted(report.rows, 'row')} read, {report.broken:,} broken, "

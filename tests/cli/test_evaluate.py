@@ -14,9 +14,9 @@ from small_networks import small_net
 import iterant
 from cli.files import feed_forward
 from iterant.analysis import Subject
-from iterant.cli.output import progress_bar
 from iterant.io import read_result
 from iterant.nets import Net
+from iterant.progress import progress_estimates
 from iterant.tasks.chess.task import SAMPLE, Chess
 from iterant.tasks.prefix_sums import PrefixSums
 
@@ -80,12 +80,12 @@ def test_pipes_get_lines_with_the_time_to_go(
 ) -> None:
     clock = [100.0]
     monkeypatch.setattr("iterant.progress.monotonic", lambda: clock[0])
-    with progress_bar("evaluating") as update:
-        clock[0] += 30  # preparations, which say nothing about the time to go
-        update(1, 60, "evaluating size 1")
-        for done in range(2, 13):
-            clock[0] += 1
-            update(done, 60, f"evaluating size {done}")
+    show = progress_estimates()
+    clock[0] += 30  # preparations, which say nothing about the time to go
+    show("evaluating size 1", 1 / 60)
+    for done in range(2, 13):
+        clock[0] += 1
+        show(f"evaluating size {done}", done / 60)
     output, errors = capsys.readouterr()
     assert output == ""
     assert errors.splitlines() == [
