@@ -97,13 +97,6 @@ class Thought:
         return readout_of(self.net).predict(self.logits, self.inputs)
 
 
-def begin(net: Net, inputs: Tensor) -> State:
-    """The state before the first iteration; gradients as in `think`."""
-    check_inputs(net, inputs)
-    with _grad_mode(_wants_gradients(net, inputs)):
-        return State(net.start(inputs), 0)
-
-
 def _wants_gradients(net: Net, *tensors: Tensor) -> bool:
     """Whether a caller expects gradients: in training mode, or of tensors that require them."""
     return getattr(net, "training", True) or any(one.requires_grad for one in tensors)

@@ -88,7 +88,7 @@ def ask(port: int, request: bytes) -> bytes:
 class TestServer:
     @pytest.fixture
     def port(self, tmp_path: Path) -> Iterator[int]:
-        """A server of one folder, beside which something lies that is nobody's business."""
+        """A server of one folder; a file beside it must not be served."""
         (tmp_path / "secret.txt").write_text("a secret")
         (tmp_path / "page" / "js").mkdir(parents=True)
         (tmp_path / "page" / "index.html").write_text("the page")

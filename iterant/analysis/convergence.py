@@ -40,7 +40,7 @@ from iterant.analysis.interventions import (
 )
 from iterant.analysis.report import Result, text
 from iterant.draw.plots import Plot, Trace
-from iterant.engine import After, begin, last
+from iterant.engine import After, last
 from iterant.evaluation import is_finite
 from iterant.nets.protocol import like
 from iterant.tasks.protocol import Batch
@@ -90,7 +90,7 @@ def converge(trial: Trial, inputs: str = "problems") -> Result:
     for case, thoughts in run_cases(trial, cases(trial)):
         features = _PeriodFinder(longest, lambda a, b: _norm(b - a) <= tolerance * _norm(b))
         answers = _PeriodFinder(longest, lambda a, b: (a == b).flatten(1).all(dim=1))
-        before = begin(trial.net, like(trial.net, case.batch.inputs)).features
+        before = trial.net.start(like(trial.net, case.batch.inputs))
         changes = []  # on the device until the end: copying would wait for the GPU
         for thought in thoughts:
             changes.append(_norm(thought.features - before))

@@ -72,14 +72,14 @@ def test_result_file_of_every_study(report: Report, saved: Path) -> None:
 
 def test_failures_are_drawn(tmp_path: Path) -> None:
     task = Mazes()
-    made = iterant.analyze(
+    report = iterant.analyze(
         Subject(small_net("mazes", "dt-recall"), task, "a/b"), "near-misses", size=5, count=3,
         max_steps=2,
     )  # fmt: skip
-    drawn = made.save_failures(tmp_path / "failures")
+    drawn = report.save_failures(tmp_path / "failures")
     assert [path.name for path in drawn] == ["a-b-000.png", "a-b-001.png", "a-b-002.png"]
     assert all(imread(path).ndim == 3 for path in drawn)
-    assert (made.table(), made.headlines("near-misses")[0][1][2]) == ([], "3")
+    assert (report.table(), report.headlines("near-misses")[0][1][2]) == ([], "3")
 
 
 def test_missing_studies_are_refused(report: Report, tmp_path: Path) -> None:
