@@ -178,7 +178,7 @@ def _print_curves(curves: dict[str, Curve]) -> None:
             "95 %": f"{100 * low:.1f} – {100 * high:.1f}",
             "iterations": "" if curve.stopped is None else f"{float(curve.iterations[-1]):.1f}",
             "operations": "" if curve.work is None else quantity(float(curve.work[-1])),
-            "time": "" if curve.seconds is None else duration(curve.seconds),
+            "time": duration(curve.seconds),
         })  # fmt: skip
     if rows:
         print_rows(rows, right=True)
@@ -194,7 +194,7 @@ def _print_curves(curves: dict[str, Curve]) -> None:
                 f"{title}: features of {curve.nonfinite} of {problems} became NaN or infinite; "
                 "these count as not solved"
             )
-        if curve.right is not None and curve.any_right is not None:
+        if curve.any_right is not None:
             right, any_right = int(curve.right.sum()), int(curve.any_right.sum())
             if right != any_right:
                 echo(
