@@ -14,21 +14,12 @@ Commands that train go on if their output fails; the code is then that of the wo
 from __future__ import annotations
 
 import os
-import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, get_args
 
-from cyclopts import (
-    App,
-    ArgumentCollection,
-    CycloptsError,
-    Group,
-    MissingArgumentError,
-    UnknownOptionError,
-    UnusedCliTokensError,
-)
+from cyclopts import App, ArgumentCollection, CycloptsError, Group, UnknownOptionError
 
 from iterant.cli.analyze import analyze
 from iterant.cli.bench import bench
@@ -194,20 +185,13 @@ def _out_of_memory(failure: BaseException) -> bool:
 
 def _usage_error(failure: CycloptsError) -> str:
     """What is wrong with the command line."""
-    if isinstance(failure, UnusedCliTokensError) and failure.unused_tokens:
-        return f"unexpected words: {', '.join(map(repr, failure.unused_tokens))}"
     if isinstance(failure, UnknownOptionError):
         option = (failure.token.keyword or failure.token.value).partition("=")[0]
         names = [name for one in failure.argument_collection if one.show for name in one.names]
         flags = [name[2:].replace("-", "_") for name in names if name.startswith("--")]
         near = [f"--{name.replace('_', '-')}" for name in nearest(option.lstrip("-"), flags)]
         return f"unknown option: {option}" + f". Did you mean {' or '.join(near)}?" * bool(near)
-    if isinstance(failure, MissingArgumentError) and failure.argument is not None:
-        if failure.keyword:
-            return f"{failure.keyword} takes a value; give one"
-        return f"{failure.argument.name} is missing; give one"
     if isinstance(failure.__cause__, IterantError):  # raised by one of our validators
         return str(failure.__cause__)
-    # Without cyclopts' list of commands, which is cut short.
-    text = re.sub(r" Available commands: .*", "", str(failure).strip()).rstrip(".")
+    text = str(failure).strip().rstrip(".")
     return f"{text[:1].lower()}{text[1:]}"

@@ -20,9 +20,9 @@ OUT = ("--out", "new")
 # on mazes), m.pth (a checkpoint of the paper's authors), text.
 WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
     "": [
-        ("smaple", 'Did you mean "sample"? (see iterant --help)'),
+        ("smaple", 'Did you mean "sample"?'),
         ("-v", 'unknown command "-v"'),
-        ("sweep", "FILE is missing; give one (see iterant sweep --help)"),
+        ("sweep", "FILE requires an argument (see iterant sweep --help)"),
         ("data ches", 'Did you mean "chess"?'),
         ("data chess none.csv --out new", "none.csv"),
         ("runs nowhere", "there is no folder"),
@@ -32,10 +32,10 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
     ],
     "sample": [
         ("maze", "did you mean 'mazes'?"),
-        ("", "TASK is missing; give one (see iterant sample --help)"),
-        ("mazes --count", "--count takes a value; give one (see iterant sample --help)"),
+        ("", "TASK requires an argument (see iterant sample --help)"),
+        ("mazes --count", "--count requires an argument (see iterant sample --help)"),
         ("mazes --sise 9", "Did you mean --size?"),
-        ("mazes and more", "unexpected words: 'and', 'more'"),
+        ("mazes and more", "unused Tokens: ['and', 'more']"),
         ("mazes --count few", '--count: unable to convert "few" into int'),
         ("mazes --size 8", "odd"),
         ("mazes --save m.gif", "pictures are written as .png or .svg, got"),
@@ -103,7 +103,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
     ],
     "export": [
         ("ff --to keras", "keras"),
-        ("ff", "--to is missing"),
+        ("ff", "--to requires an argument"),
         ("./none --to onnx", "does not exist"),
         ("ff --to hub --out ff", "is there already"),
     ],
