@@ -170,7 +170,7 @@ def compare_starts(trial: Trial) -> Result:
         other = derangement(len(part), trial.seed, f"start {index}")
         noise = partial(gaussian, seed=trial.seed, name=f"start {index}")
         starts = (None, torch.zeros_like, noise, take(other))
-        from_starts += [Case(part, part, (After(0, features=start),)) for start in starts]
+        from_starts += [Case(part, part, After(0, features=start)) for start in starts]
     columns: dict[str, list[Tensor]] = {start: [] for start in STARTS}
     for index, (case, thoughts) in enumerate(run_cases(trial, from_starts)):
         end, start = last(thoughts), STARTS[index % len(STARTS)]
