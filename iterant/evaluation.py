@@ -278,14 +278,11 @@ def evaluate(
     net = on_device(net, device)
     steps = resolve_steps(net, max_steps)
     batch = task.sample(count, size=size, seed=seed)
-    write, title = progress_estimates(), f"evaluating {counted(len(batch), 'problem')}"
-
-    def show(done: int, total: int) -> None:
-        write(title, done / total)
-
+    if progress is None:
+        progress = progress_estimates(f"evaluating {counted(len(batch), 'problem')}")
     return evaluate_batch(
         net, task, batch, steps=steps, rule=rule, cost=True, batch_size=batch_size,
-        progress=show if progress is None else progress or None,
+        progress=progress or None,
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Progress of long work, as lines on the error stream.
 
->>> show = progress_estimates()
->>> show("evaluating", 0.3)
+>>> show = progress_estimates("evaluating")
+>>> show(30, 100)
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ def progress_lines() -> Callable[[Callable[[], str]], None]:
     return write
 
 
-def progress_estimates() -> Callable[[str, float], None]:
+def progress_estimates(what: str = "") -> Callable[..., None]:
     """A function that writes lines such as "evaluating: 40 % done, about 20 s to go".
 
-    It is called with the text and the share of the work that is done.
+    It is called with the work done and the total, and a third argument in place of ``what``.
     """
     write = progress_lines()
     start: tuple[float, float] | None = None
     """When measuring began, and which share was done then"""
 
-    def show(text: str, done: float) -> None:
+    def show(done: float, total: float, what: str = what) -> None:
         nonlocal start
-        now, to_go = monotonic(), ""
-        start = start or (now, done)  # what comes before the first call is done once
+        now, share, to_go = monotonic(), done / total, ""
+        start = start or (now, share)  # what comes before the first call is done once
         begin, before = start
-        if done > before:
-            to_go = f", about {duration((now - begin) * (1 - done) / (done - before))} to go"
-        if done < 1:
-            write(lambda: f"{text}: {100 * done:.0f} % done{to_go}")
+        if share > before:
+            to_go = f", about {duration((now - begin) * (1 - share) / (share - before))} to go"
+        if share < 1:
+            write(lambda: f"{what}: {100 * share:.0f} % done{to_go}")
 
     return show

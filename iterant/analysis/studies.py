@@ -300,14 +300,17 @@ def analyze(
     if not jobs:
         raise UsageError(f"none of these studies can be made: {skipped[0].why}")
 
-    progress = progress_estimates() if progress is None else progress
+    show = progress_estimates()
     batch = shared.sample(count, size=size, seed=seed)
     results: dict[str, dict[str, tuple[Result, ...]]] = {name: {} for name, *_ in jobs}
     done, total = 0, sum(len(STUDIES[name].measures) for name, *_ in jobs)
 
     def report_progress(part: int, of: int) -> None:
-        if progress:
-            progress(f"{subject.label}: {name}", (done + part / of) / total)
+        label, share = f"{subject.label}: {name}", (done + part / of) / total
+        if progress is None:
+            show(share, 1, label)
+        elif progress:
+            progress(label, share)
 
     for name, subject, steps, at in jobs:
         trial = Trial(

@@ -119,10 +119,7 @@ def _measure(benchmark: Callable[..., Any], out: Path, **options: Any) -> dict[s
     from iterant.io.files import check_writable_folder
 
     check_writable_folder(out)
-    show = progress_estimates()
-    name, figures = benchmark(
-        **options, progress=lambda done, total: show("measuring", done / total)
-    )
+    name, figures = benchmark(**options, progress=progress_estimates("measuring"))
     echo(f"written to {write_result(name, figures, seed=options['seed'], folder=out)}")
     return dict(figures)
 

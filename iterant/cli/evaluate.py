@@ -98,34 +98,22 @@ def evaluate(
         )
         net: Any = subject.net
         net.to(dtype)
+        steps = resolve_steps(net, max_steps)
         sizes = [subject.task.parse_size(text) for text in size or ()]
-        work += [(run, subject, each) for each in sizes or [subject.task.check_size(None)]]
+        work += [(run, subject, each, steps) for each in sizes or [subject.task.check_size(None)]]
 
     curves: dict[str, Curve] = {}
     tradeoffs: dict[str, list[dict[str, Any]]] = {}
     figures, notes = [], []
-    # For the time to go, the work on a size is taken as proportional to positions and iterations.
-    shares = [
-        resolve_steps(subject.net, max_steps)
-        * subject.task.sample(1, size=problem_size, seed=seed).targets.numel()
-        for _, subject, problem_size in work
-    ]
-    show = progress_estimates()
-    for index, (run, subject, problem_size) in enumerate(work):
+    for run, subject, problem_size, steps in work:
         title = f"{run}, " * (len(runs) > 1) + f"size {size_text(problem_size)}"
-        label = f"evaluating {title}, {counted(count, 'problem')}"
-
-        def progress(done: int, total: int, index: int = index, label: str = label) -> None:
-            before = sum(shares[:index])
-            show(label, (before + shares[index] * done / total) / sum(shares))
-
         figure: dict[str, Any] = {"run": subject.label, "size": problem_size}
         batch = subject.task.sample(count, size=problem_size, seed=seed)
         arguments: Any = (subject.net, subject.task, batch)
-        options: dict[str, Any] = {
-            "steps": resolve_steps(subject.net, max_steps),
+        options: Any = {
+            "steps": steps,
             "batch_size": batch_size,
-            "progress": progress,
+            "progress": progress_estimates(f"evaluating {title}, {counted(count, 'problem')}"),
         }
         if trade:
             rules = tradeoff(*arguments, **options)
@@ -145,8 +133,8 @@ def evaluate(
     if picture is not None:
         from iterant.draw.plots import save_curves
 
-        titles = ", ".join(dict.fromkeys(subject.task.spec.title for _, subject, _ in work))
-        regime = shared_regime(subject for _, subject, _ in work)
+        titles = ", ".join(dict.fromkeys(subject.task.spec.title for _, subject, *_ in work))
+        regime = shared_regime(subject for _, subject, *_ in work)
         save_curves(curves, picture, regime=regime, title=titles)
         echo(f"drawn in {picture}")
     if result is not None:

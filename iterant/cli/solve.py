@@ -111,7 +111,7 @@ def solve(
     answers: list[Solution] = []
     network = load(name, device, trust=trust_code)
     _warn_unlike(task_object, network, inputs, name)
-    progress = progress_estimates()
+    progress = progress_estimates("solving")
     with iteration_display(task_object, console(), live=live and total == 1, pace=pace) as viewer:
         for answer in solutions(
             network, task_object, inputs, max_steps=max_steps, rule=rule, restrict=legal,
@@ -119,7 +119,7 @@ def solve(
         ):  # fmt: skip
             answers.append(answer)
             if live:
-                progress(f"solved {len(answers)}/{total}", len(answers) / total)
+                progress(len(answers), total)
     show(task_object, answers)
     if target is not None:
         save_solutions(task_object, answers, target, net=name, rule=str(rule or "rest"))
@@ -377,7 +377,7 @@ def chess(file: Path, /, *, out: Path) -> None:
     from iterant.tasks.chess.puzzles import pack_csv
 
     progress = progress_estimates()
-    report = pack_csv(file, out, lambda rows, share: progress(f"{rows:,} rows", share))
+    report = pack_csv(file, out, lambda rows, share: progress(share, 1, f"{rows:,} rows"))
     echo(
         f"{counted(report.kept, 'puzzle')} written to {out} in {report.seconds:.0f} s: "
         f"{counted(report.rows, 'row')} read, {report.broken:,} broken, "

@@ -82,10 +82,10 @@ def test_pipes_get_lines_with_the_time_to_go(
     monkeypatch.setattr("iterant.progress.monotonic", lambda: clock[0])
     show = progress_estimates()
     clock[0] += 30  # preparations, which say nothing about the time to go
-    show("evaluating size 1", 1 / 60)
+    show(1, 60, "evaluating size 1")
     for done in range(2, 13):
         clock[0] += 1
-        show(f"evaluating size {done}", done / 60)
+        show(done, 60, f"evaluating size {done}")
     output, errors = capsys.readouterr()
     assert output == ""
     assert errors.splitlines() == [
