@@ -38,7 +38,7 @@ from iterant.analysis.interventions import (
     run_cases,
     take,
 )
-from iterant.analysis.report import Result, text
+from iterant.analysis.report import Result
 from iterant.draw.plots import Plot, Trace
 from iterant.engine import After, last
 from iterant.evaluation import is_finite
@@ -51,8 +51,6 @@ BROKEN, MOVING, FIXED_POINT = -1, 0, 1
 """Special periods: features became NaN or infinite; no period; the same at every iteration."""
 LEAST = 3
 """The fewest iterations in which a period can be found."""
-_WORDS = {"moving": "still changing", "broken": "NaN or infinite"}
-"""What tables call some of the classes."""
 STARTS = ("own", "zeros", "noise", "another problem")
 
 
@@ -119,15 +117,8 @@ def converge(trial: Trial, inputs: str = "problems") -> Result:
         # Correct networks can cycle: solved samples by what their features do.
         "solved": None if right is None else _classes(ends["features"][right]),
     }
-    cells = {"inputs": inputs, "last ‖Δφ‖": text(mean[-1], ".2g")}
-    for name, end in ends.items():
-        counts = [f"{n} {_WORDS.get(word, word)}" for word, n in _classes(end).items() if n]
-        cycles = [f"{n} × {period}" for period, n in _cycles(end).items()]
-        cells[name] = ", ".join(counts) + (f" (periods: {', '.join(cycles)})" if cycles else "")
-    if right is not None:
-        cells["solved"] = f"{100 * _mean(right):.1f} %"
     plot = Plot(f"change on {inputs}", "iterations", "mean change of the features", log=True)
-    return Result(figures, cells, [(plot, Trace(list(range(1, steps + 1)), mean))])
+    return Result(figures, [(plot, Trace(list(range(1, steps + 1)), mean))])
 
 
 def converge_on_noise(trial: Trial) -> Result:
@@ -189,6 +180,7 @@ def compare_starts(trial: Trial) -> Result:
         "problems": len(worst),
         "broken": broken,
         "accuracy from own start": _mean(right),
+        "same answer from all": _mean(all_same),
         "starts": {
             start: {
                 "mean cosine": _mean(end[0]),
@@ -200,13 +192,6 @@ def compare_starts(trial: Trial) -> Result:
         },
         "relation to accuracy": relation,
     }
-    cells = {
-        **{f"cosine from {start}": text(_mean(end[0]), ".3f") for start, end in ends.items()},
-        "same answer from all": f"{100 * _mean(all_same):.1f} %",
-        "solved": f"{100 * _mean(right):.1f} %",
-        **{name: text(value, ".3f") for name, value in relation.items()},
-        "NaN": str(broken),
-    }
     ordered = worst[~worst.isnan()].sort().values.tolist()
     shares = [100 * rank / len(ordered) for rank in range(1, len(ordered) + 1)]
     plot = Plot(
@@ -215,7 +200,7 @@ def compare_starts(trial: Trial) -> Result:
         "similarity of the final features (worst start)",
         shade=False,
     )
-    return Result(figures, cells, [(plot, Trace(shares, ordered))])
+    return Result(figures, [(plot, Trace(shares, ordered))])
 
 
 def _relation(worst: Tensor, right: Tensor) -> dict[str, float]:

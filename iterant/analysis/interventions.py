@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from iterant.analysis.report import Result, text
+from iterant.analysis.report import Result
 from iterant.draw.plots import Plot, Trace
 from iterant.engine import After, Thought, think
 from iterant.errors import UsageError, argument
@@ -220,16 +220,7 @@ def recover(trial: Trial) -> Result:
             shade=False,
         )
         plots.insert(0, (plot, Trace(list(range(length)), means)))
-    cells = {
-        "recovered": f"{100 * figures['recovered']:.1f} %",
-        "peak": f"{100 * figures['peak']['accuracy']:.1f} % at {best + 1}",
-        "iterations to solution": text(figures["mean iterations to solution"], ".1f"),
-        "to first right answer": text(figures["mean iterations to first right answer"], ".1f"),
-        "right before": text(100 * before, ".1f", " %"),
-        "NaN": str(figures["broken"]),
-        "left out": str(figures["left out"]),
-    }
-    return Result(figures, cells, plots)
+    return Result(figures, plots)
 
 
 def times_to_solution(correct: Tensor) -> tuple[Tensor, Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -62,8 +63,6 @@ class Result:
 
     figures: dict[str, Any]
     """All numbers, as JSON"""
-    cells: dict[str, str]
-    """The main numbers, as a row of a table"""
     plots: Sequence[tuple[Plot, Trace]]
     """Axes, and the line of this network on them"""
     failures: Sequence[Description] = ()
@@ -130,20 +129,21 @@ class Report:
             if label not in self.results[what]:
                 return "skipped"
             figures = self.of(what, label).figures
-            mean = text(figures["mean iterations to solution"], ".2f")
-            return f"{mean} ({100 * figures['peak']['accuracy']:.1f} %)"
+            mean, peak = figures["mean iterations to solution"], figures["peak"]["accuracy"]
+            return f"{'–' if math.isnan(mean) else f'{mean:.2f}'} ({100 * peak:.1f} %)"
 
         rows = [[s.label, *(cell(what, s.label) for what in head)] for s in self.subjects]
         return [["model", *head], *rows] if head else []
 
     def headlines(self, what: str) -> list[Table]:
-        """Tables of one study, one for each type of result, with one row per network."""
-        tables: dict[tuple[str, ...], Table] = {}
-        for label, results in self.results[what].items():
-            for result in results:
-                head = ("model", *result.cells)
-                tables.setdefault(head, [[*head]]).append([label, *result.cells.values()])
-        return list(tables.values())
+        """Tables of one study, one for each measurement, with one column per network."""
+        tables = []
+        for results in zip(*self.results[what].values(), strict=True):
+            columns = [_scalars(result.figures) for result in results]
+            names = dict.fromkeys(name for column in columns for name in column)
+            rows = [[name, *(column.get(name, "") for column in columns)] for name in names]
+            tables.append([["", *self.results[what]], *rows])
+        return tables
 
     def figures(self, what: str) -> dict[str, Any]:
         """All numbers of a study, as JSON."""
@@ -245,6 +245,17 @@ def _file_name(name: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "unnamed"
 
 
-def text(value: float, form: str, unit: str = "") -> str:
-    """A number for a table; a dash for NaN."""
-    return "–" if value != value else f"{value:{form}}{unit}"
+def _scalars(figures: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """The numbers and words among the figures as text, by name; lists are left out."""
+    cells: dict[str, str] = {}
+    for key, value in figures.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping) and all(isinstance(each, int) for each in value.values()):
+            cells[name] = ", ".join(f"{each}: {count}" for each, count in value.items())
+        elif isinstance(value, Mapping):
+            cells |= _scalars(value, f"{name}, ")
+        elif isinstance(value, float):
+            cells[name] = "–" if math.isnan(value) else f"{value:.4g}"
+        elif isinstance(value, int | str):
+            cells[name] = str(value)
+    return cells

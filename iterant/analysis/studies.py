@@ -24,7 +24,7 @@ from torch import Tensor
 from iterant import registry
 from iterant.analysis.convergence import LEAST, compare_starts, converge, converge_on_noise
 from iterant.analysis.interventions import Trial, cases, recover, run_cases, track
-from iterant.analysis.report import Report, Result, Skipped, Subject, text
+from iterant.analysis.report import Report, Result, Skipped, Subject
 from iterant.draw.plots import Plot, Trace
 from iterant.engine import last
 from iterant.errors import TaskError, UnknownName, UsageError, argument
@@ -111,12 +111,11 @@ def by_kind(trial: Trial) -> Result:
         }
         if kind.scale:
             points.setdefault(kind.scale, {})[kind.at] = 100 * int(solved[-1]) / count
-    cells = {name: f"{100 * kind['at the end']:.1f} %" for name, kind in figures.items()}
     plots, y_label = [], "solved at the end (%)"
     for scale, ends in points.items():
         plot = Plot(f"accuracy by {scale}", scale, y_label, share=True, shade=False)
         plots.append((plot, Trace(list(ends), list(ends.values()))))
-    return Result(figures, cells, plots)
+    return Result(figures, plots)
 
 
 @torch.no_grad()
@@ -144,26 +143,17 @@ def near_misses(trial: Trial) -> Result:
         counts += wrong.tolist()
 
     ordered = sorted(counts)
-    wrong_counts = [count for count in ordered if count]
-    median = float(torch.tensor(wrong_counts, dtype=torch.float64).nanmedian())
     figures: dict[str, Any] = {
         "problems": len(counts),
-        "failures": len(wrong_counts),
+        "failures": sum(count > 0 for count in counts),
         **{f"failures that are {kind}": count for kind, count in paths.items()},
         "broken": broken,
         "problems by wrong positions": {str(n): k for n, k in Counter(ordered).items()},
     }
-    cells = {
-        "problems": str(len(counts)),
-        "failures": str(len(wrong_counts)),
-        **{f"of them {kind}": str(count) for kind, count in paths.items()},
-        "wrong positions a failure (median)": text(median, ".0f"),
-        "NaN": str(broken),
-    }
     shares = [100 * rank / len(ordered) for rank in range(1, len(ordered) + 1)]
     y_label = "problems with at most this many (%)"
     plot = Plot("near misses", "wrong positions", y_label, share=True, shade=False)
-    return Result(figures, cells, [(plot, Trace(ordered, shares))], failures)
+    return Result(figures, [(plot, Trace(ordered, shares))], failures)
 
 
 @dataclass(frozen=True)

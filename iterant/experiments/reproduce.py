@@ -293,7 +293,16 @@ def _study_figures(result: Result) -> dict[str, Any]:
         for name in ("features", "answers"):
             about[name] = {kind: n for kind, n in full[name].items() if kind != "periods"}
         return {full["inputs"]: about}
-    return {"starts": result.cells} if "starts" in full else full
+    if "starts" in full:
+        starts = {
+            **{f"cosine from {one}": each["mean cosine"] for one, each in full["starts"].items()},
+            "same answer from all": full["same answer from all"],
+            "solved": full["accuracy from own start"],
+            **full["relation to accuracy"],
+            "NaN": full["broken"],
+        }
+        return {"starts": {name: _rounded(value) for name, value in starts.items()}}
+    return full
 
 
 def _rounded(value: float | None) -> float | None:
