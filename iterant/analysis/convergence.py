@@ -174,13 +174,12 @@ def compare_starts(trial: Trial) -> Result:
     _, _, right = torch.cat(columns.pop("own"), dim=1)
     ends = {start: torch.cat(tensors, dim=1) for start, tensors in columns.items()}  # (3, N)
     # The worst over all starts; NaN where any cosine is NaN.
-    worst, all_same, _ = torch.stack(list(ends.values())).amin(dim=0)
+    worst = torch.stack([end[0] for end in ends.values()]).amin(dim=0)
     broken, relation = int(worst.isnan().sum()), _relation(worst, right > 0)
     figures = {
         "problems": len(worst),
         "broken": broken,
         "accuracy from own start": _mean(right),
-        "same answer from all": _mean(all_same),
         "starts": {
             start: {
                 "mean cosine": _mean(end[0]),

@@ -294,9 +294,10 @@ def _study_figures(result: Result) -> dict[str, Any]:
             about[name] = {kind: n for kind, n in full[name].items() if kind != "periods"}
         return {full["inputs"]: about}
     if "starts" in full:
+        ends = full["starts"].items()
         starts = {
-            **{f"cosine from {one}": each["mean cosine"] for one, each in full["starts"].items()},
-            "same answer from all": full["same answer from all"],
+            **{f"cosine from {start}": end["mean cosine"] for start, end in ends},
+            **{f"same answer from {start}": end["same answer"] for start, end in ends},
             "solved": full["accuracy from own start"],
             **full["relation to accuracy"],
             "NaN": full["broken"],
