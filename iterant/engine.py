@@ -97,13 +97,6 @@ class Thought:
         return readout_of(self.net).predict(self.logits, self.inputs)
 
 
-def begin(net: Net, inputs: Tensor) -> State:
-    """The state before the first iteration; gradients as in `think`."""
-    check_inputs(net, inputs)
-    with _grad_mode(_wants_gradients(net, inputs)):
-        return State(net.start(inputs), 0)
-
-
 def _wants_gradients(net: Net, *tensors: Tensor) -> bool:
     """Whether a caller expects gradients: in training mode, or of tensors that require them."""
     return getattr(net, "training", True) or any(one.requires_grad for one in tensors)
@@ -189,25 +182,9 @@ def iterate_from(
             # By identity: an intervention that changes the problem returns another tensor.
             if inputs is not read_inputs:
                 memory, read_inputs = net.read(inputs), inputs
-            try:
-                features = net.step(state.features, memory, state.step)
-            except RuntimeError as error:
-                if not isinstance(error, torch.OutOfMemoryError):
-                    _check_state(net, state, inputs, error)
-                raise
+            features = net.step(state.features, memory, state.step)
         state = State(features, state.step + 1)
         yield Thought(net, state, inputs, grad)
-
-
-@torch.no_grad()
-def _check_state(net: Net, state: State, inputs: Tensor, error: RuntimeError) -> None:
-    """Raise NetError if a step failed because the features have the wrong shape."""
-    shape, expected = tuple(state.features.shape), tuple(net.start(inputs).shape)
-    if shape != expected:
-        raise NetError(
-            f"the state has features of shape {shape}, and this network has {expected} for these "
-            "inputs; give a state of the same network and size"
-        ) from error
 
 
 def last(thoughts: Iterable[Thought]) -> Thought:

@@ -15,6 +15,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, NamedTuple, cast
 
 import torch
@@ -28,15 +29,10 @@ from iterant.formatting import counted
 from iterant.halting import ExactRest, Fixed, MostConfident, Resting, Rule, StableAnswer
 from iterant.nets.fast import accelerate, threads
 from iterant.nets.protocol import Net, check_inputs, depth_of, like, on_device, readout_of
-from iterant.progress import default_display
+from iterant.progress import progress_estimates
 from iterant.solving import MAX_STEPS, AnswerBuffer, Iteration, check_fits, iterate_until_done
 from iterant.tasks.protocol import Batch, Size, Task, offers, slices
 from iterant.tasks.protocol import task as named_task
-
-__all__ = [
-    "RULES", "Curve", "Operations", "evaluate", "evaluate_batch",
-    "evaluate_long", "is_finite", "operations", "resolve_steps", "tradeoff", "wilson",
-]  # fmt: skip
 
 POSITIONS_AT_ONCE = 1 << 20
 """Most positions of one batch, to bound memory."""
@@ -116,32 +112,41 @@ class Curve:
 
     steps: tuple[int, ...]
     """The evaluated iterations, counted from 1"""
-    solved: Tensor
-    """(steps,) int64: problems solved after each of them"""
-    count: int
-    """Number of problems"""
+    right_at: Tensor
+    """(steps, problems) bool: solved after each of them"""
+    steps_taken: Tensor
+    """(problems,) int64: iterations of each problem"""
+    seconds: float = 0.0
+    """Time for all problems and iterations"""
     change: float = math.nan
     """Mean over problems of ‖Δφ‖ / ‖φ‖ at their last iteration"""
     nonfinite: int = 0
     """Problems whose features became NaN or infinite; these count as not solved"""
-    right: Tensor | None = None
-    """(problems,) bool: solved at the end"""
     any_right: Tensor | None = None
-    """(problems,) bool: the same, where any right answer counts; None: each problem has one"""
-    steps_taken: Tensor | None = None
-    """(problems,) int64: iterations of each problem"""
+    """(problems,) bool: at the end, where any right answer counts; None: each problem has one"""
     stopped: Tensor | None = None
     """(problems,) bool: whether the rule was met within the budget"""
-    seconds: float | None = None
-    """Time for all problems and iterations"""
     operations: Operations | None = None
     """Floating-point operations of one problem"""
     answers_changing: int | None = None
-    """Problems whose answer changed at the last iteration; None: not asked, or feed-forward"""
-    right_at: Tensor | None = None
-    """(steps, problems) bool: solved after each evaluated iteration"""
+    """Problems whose answer changed at the last iteration; None: feed-forward"""
     updates_per_cell: float | None = None
     """How often a cell was computed on average; None: at every iteration"""
+
+    @property
+    def right(self) -> Tensor:
+        """(problems,) bool: solved after the last evaluated iteration."""
+        return self.right_at[-1]
+
+    @property
+    def count(self) -> int:
+        """Number of problems."""
+        return self.right_at.shape[1]
+
+    @cached_property
+    def solved(self) -> Tensor:
+        """(steps,) int64: problems solved after each evaluated iteration."""
+        return self.right_at.sum(dim=1)
 
     @property
     def accuracy(self) -> Tensor:
@@ -181,8 +186,6 @@ class Curve:
     @property
     def iterations(self) -> Tensor:
         """(steps,) float64: mean iterations of a problem, with a budget of each."""
-        if self.steps_taken is None:
-            return torch.tensor(self.steps).double()
         taken = self.steps_taken.double()
         return torch.stack([taken.clamp(max=budget).mean() for budget in self.steps]).cpu()
 
@@ -216,6 +219,7 @@ class Curve:
             "change at the end": self.change,
             "not finite": self.nonfinite,
             "solved": self.solved.tolist(),
+            "seconds": round(self.seconds, 4),
         }
         if self.steps != tuple(range(1, len(self.steps) + 1)):
             figures["steps"] = list(self.steps)
@@ -225,14 +229,12 @@ class Curve:
             figures["any right answer at the end"] = int(self.any_right.sum())
         if self.stopped is not None:
             figures["stopped by the rule"] = int(self.stopped.sum())
-        if self.steps_taken is not None and int(self.steps_taken.min()) < self.steps[-1]:
+        if int(self.steps_taken.min()) < self.steps[-1]:
             figures["iterations of each"] = self.steps_taken.tolist()
             means = [round(mean, 4) for mean in self.iterations.tolist()]
             figures["mean iterations by budget"] = means
         if self.work is not None:
             figures["operations a problem"] = self.work.tolist()
-        if self.seconds is not None:
-            figures["seconds"] = round(self.seconds, 4)
         return figures
 
 
@@ -266,7 +268,7 @@ def evaluate(
         batch_size: problems in a batch; None: as many as should fit in memory.
         device: where to compute, on a copy of the network if that is elsewhere.
         progress: called with how many iterations of problems are done, and of how many; None: lines
-            on the error stream, or one below the cell of a notebook; False: none.
+            on the error stream; False: none.
     """
     task = named_task(task) if isinstance(task, str) else task
     if isinstance(rule, str):
@@ -276,17 +278,12 @@ def evaluate(
     net = on_device(net, device)
     steps = resolve_steps(net, max_steps)
     batch = task.sample(count, size=size, seed=seed)
-    display, title = default_display(), f"evaluating {counted(len(batch), 'problem')}"
-
-    def show(done: int, total: int) -> None:
-        display.estimate(title, done / total)
-
-    curve = evaluate_batch(
+    if progress is None:
+        progress = progress_estimates(f"evaluating {counted(len(batch), 'problem')}")
+    return evaluate_batch(
         net, task, batch, steps=steps, rule=rule, cost=True, batch_size=batch_size,
-        progress=show if progress is None else progress or None,
+        progress=progress or None,
     )  # fmt: skip
-    display.clear()
-    return curve
 
 
 @torch.no_grad()
@@ -337,18 +334,15 @@ def evaluate_batch(
     updates = float(whole["updates"].mean())
     return Curve(
         steps=marks,
-        solved=whole["right_at"].sum(dim=1),
-        count=len(batch),
+        right_at=whole["right_at"],
+        steps_taken=torch.full_like(whole["steps"], steps) if rule is None else whole["steps"],
+        seconds=time.perf_counter() - start,
         change=float(whole["change"].mean()),
         nonfinite=int(whole["nonfinite"].sum()),
-        right=whole["right"],
         any_right=whole.get("any_right"),
-        steps_taken=torch.full_like(whole["steps"], steps) if rule is None else whole["steps"],
         stopped=None if rule is None else whole["stopped"],
         answers_changing=None if depth_of(net) else int(whole["changing"].sum()),
-        seconds=time.perf_counter() - start,
         operations=operations(net, like(net, batch[:1].inputs), rule) if cost else None,
-        right_at=whole["right_at"],
         updates_per_cell=None if math.isnan(updates) else updates,
     )
 
@@ -405,7 +399,6 @@ def _outcome(
     left_before = answers.steps < torch.tensor(marks, device=device)[:, None]
     outcome = {
         "right_at": torch.where(left_before, right, right_at),
-        "right": right,
         "steps": answers.steps,
         "stopped": answers.met,
         "nonfinite": ~finite,
@@ -460,15 +453,12 @@ def evaluate_long(net: Net, task: Task, batch: Batch, steps: int) -> dict[str, A
     """
     marks = {max(1, 2 * steps * point // _POINTS) for point in range(1, _POINTS + 1)} | {steps}
     curve = evaluate_batch(net, task, batch, steps=2 * steps, at=marks, rule=ExactRest())
-    right, right_at, at_rest, taken = (
-        cast("Tensor", each)
-        for each in (curve.right, curve.right_at, curve.stopped, curve.steps_taken)
-    )
+    right, at_rest = curve.right, cast("Tensor", curve.stopped)
     counts = dict(zip(curve.steps, curve.solved.tolist(), strict=True))
     figures: dict[str, Any] = {
         "solved": counts[steps],
         "solved at twice": counts[2 * steps],
-        "lost": int((right_at[curve.steps.index(steps)] & ~right).sum()),
+        "lost": int((curve.right_at[curve.steps.index(steps)] & ~right).sum()),
         "wrong": (~right).nonzero().flatten().tolist()[:_MAX_LISTED],
         "problems": len(batch),
         "iterations": steps,
@@ -486,7 +476,9 @@ def evaluate_long(net: Net, task: Task, batch: Batch, steps: int) -> dict[str, A
     if figures["thinking"] != "everywhere":
         figures["problems in portions that rest"] = int(at_rest.sum())
         # A problem leaves at the first iteration in which nothing changes.
-        figures["last iteration in which anything changed"] = int((taken - at_rest.long()).max())
+        figures["last iteration in which anything changed"] = int(
+            (curve.steps_taken - at_rest.long()).max()
+        )
     return figures
 
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 import contextlib
 import difflib
 import importlib
-import inspect
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -256,15 +255,9 @@ def task(word: str, **options: Any) -> Task:
             f"{word!r} is a folder, and a task is wanted: {', '.join(known('task'))} or "
             f"module:Class; a run is given as {argument('net', word)} or {argument('resume', word)}"
         )
-    cls = find("task", word)
-    arguments = {name: value for name, value in options.items() if value is not None}
-    if not isinstance(data := arguments.get("data"), str | os.PathLike | None):
+    if not isinstance(data := options.get("data"), str | os.PathLike | None):
         raise UsageError(f"data must be the path of a file or folder, got {data!r}")
-    try:
-        instance: Task = cls(**arguments)
-    except TypeError as error:
-        given = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
-        raise UsageError(f"task {word!r} cannot be made with ({given}): {error}") from error
+    instance: Task = _make("task", word, options)
     if word not in known("task"):
         _import("iterant.tasks.user:check_task")(instance, word)
         allow(instance.spec.readout)  # its own code names it
@@ -277,14 +270,16 @@ def rule(word: str, **options: Any) -> Rule:
     >>> rule("stable", patience=5, tolerance=None)
     StableAnswer(patience=5)
     """
+    made: Rule = _make("rule", "rest" if word == "settled" else word, options)  # before 0.2
+    return made
+
+
+def _make(kind: str, word: str, options: dict[str, Any]) -> Any:
+    """An instance of the class of that name, with the options that are not None."""
+    cls = find(kind, word)
     arguments = {name: value for name, value in options.items() if value is not None}
-    cls: Callable[..., Rule] = find("rule", "rest" if word == "settled" else word)  # before 0.2
-    known = inspect.signature(cls).parameters
-    if unknown := [name for name in arguments if name not in known]:
-        raise UsageError(f"the rule {word} takes no {' or '.join(unknown)}; leave it out")
     try:
         return cls(**arguments)
     except TypeError as error:
-        raise UsageError(
-            f"the rule {word} cannot be made ({error}); give its arguments defaults"
-        ) from error
+        given = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+        raise UsageError(f"{kind} {word!r} cannot be made with ({given}): {error}") from error

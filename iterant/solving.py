@@ -237,11 +237,10 @@ def iterate_until_done(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Ite
         raise UsageError(f"a rule is an object such as halting.StableAnswer(30), got {rule!r}")
     with torch.no_grad():
         rule_state, state = rule.start(), State(net.start(inputs))
-    missing = [name for name in ("update", "answer", "select") if not hasattr(rule_state, name)]
-    if missing:
+    if not isinstance(rule_state, RuleState):
         raise UsageError(
-            f"start() of {type(rule).__name__} gave {type(rule_state).__name__} without "
-            f"{', '.join(missing)}; make it a subclass of iterant.halting.RuleState"
+            f"start() of {type(rule).__name__} gave {type(rule_state).__name__}, not a subclass "
+            "of iterant.halting.RuleState; make it one"
         )
     rows = torch.arange(len(inputs), device=inputs.device)
     while len(rows):

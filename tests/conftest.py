@@ -1,4 +1,4 @@
-"""What every test stands on: no surprise from threads, from chance or from a missing folder."""
+"""Settings and fixtures of all tests: one thread, no global randomness, no allowed user code."""
 
 from __future__ import annotations
 

@@ -21,9 +21,9 @@ What is true of `exact_prefix_sums`, with t the right answer of a string:
   `swap_recovery` iterations: L less the length of the beginning that the two have in common;
 - the confidence of an iteration grows up to iteration L and is constant from then on.
 
-`two_cycle` answers the same, but a channel blinks for ever: period 2, Δφ is never 0.
-`forgetting` answers the same, but reads the problem at the start only: zeros leave the answer 0 for
-ever, swapped features answer the other problem for ever, and a changed input changes nothing.
+`two_cycle` answers the same, but one channel alternates: period 2, Δφ is never 0.
+`forgetting` answers the same, but reads the problem at the start only: after zeros the
+answer stays 0, after a swap it stays that of the other problem; a changed input has no effect.
 `poisoned` answers the same until features of strings that begin with 1 become NaN.
 
 Shapes: B strings, L bits.
@@ -40,7 +40,7 @@ EVEN, ODD = 0, 1
 
 
 class ByHand(nn.Module):
-    """Prefix sums with written-down weights; recalls the problem, blinks, or breaks, as told."""
+    """Prefix sums with written-down weights; options: no recall, a channel that alternates, NaN."""
 
     def __init__(
         self, *, recall: bool = True, blinks: bool = False, nan_after: int | None = None
@@ -96,7 +96,7 @@ def exact_prefix_sums() -> ByHand:
 
 
 def two_cycle() -> ByHand:
-    """As right as `exact_prefix_sums`; features alternate between two states for ever."""
+    """As right as `exact_prefix_sums`; features alternate between two states."""
     return ByHand(blinks=True)
 
 

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 import torch
 from small_networks import small_batch, small_net
-from torch import Tensor
 
 import iterant
 from iterant.bench import (
@@ -24,17 +23,14 @@ from iterant.bench import (
     bench_solve,
     bench_train,
     compare,
-    iterate,
     plain_loss,
     ratio,
 )
 from iterant.cli.main import run
 from iterant.errors import IterantError, RecipeError, UnknownName, UsageError
-from iterant.evaluation import evaluate_batch
 from iterant.io import read_result
 from iterant.nets import DeepThinking, FeedForward, Net, build, paper_net
 from iterant.nets.fast import accelerate
-from iterant.tasks.protocol import Batch, Task
 from iterant.training.objectives import Progressive
 from iterant.training.recipe import Recipe
 from iterant.training.recipe import recipe as named_recipe
@@ -143,34 +139,6 @@ PROBLEMS = ["prefix-sums", "mazes", "chess"]
 def module(net: Net) -> DeepThinking | FeedForward:
     assert isinstance(net, DeepThinking | FeedForward)
     return net
-
-
-@torch.no_grad()
-def plain_curve(net: DeepThinking | FeedForward, task: Task, batch: Batch, steps: int) -> Tensor:
-    """(steps,) int64: problems solved after each iteration."""
-    inputs = batch.inputs
-    features = torch.relu(net.projection(inputs))
-    # (N, steps, classes, *space)
-    outputs = inputs.new_zeros(len(inputs), steps, net.config.classes, *inputs.shape[2:])
-    for index in range(steps):
-        features = iterate(net, inputs, features, index)
-        outputs[:, index] = net.head(features)
-    predictions = [net.readout.predict(outputs[:, index], inputs) for index in range(steps)]
-    solved = [task.solved(prediction, batch).sum() for prediction in predictions]
-    return torch.stack(solved).cpu()
-
-
-@pytest.mark.parametrize("problem", PROBLEMS)
-@pytest.mark.parametrize("variant", ["dt", "dt-recall", "ff", "ff-recall"])
-def test_curves_equal_ours(problem: str, variant: str) -> None:
-    net, batch = module(small_net(problem, variant)), small_batch(problem)
-    task = iterant.task(problem)
-    with torch.no_grad():
-        targets = iterant.last(iterant.think(net, batch.inputs, steps=6)).prediction
-    batch = type(batch)(batch.inputs, targets, batch.extras)  # so that some are solved
-    curve = evaluate_batch(net, task, batch, steps=12)
-    assert int(curve.solved[5]) == len(batch)
-    assert plain_curve(net, task, batch, 12).tolist() == curve.solved.tolist()
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)

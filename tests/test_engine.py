@@ -9,7 +9,7 @@ import torch
 from small_networks import PAIRS, Ticking, small_batch, small_net
 from torch import Tensor
 
-from iterant.engine import After, State, begin, last, think
+from iterant.engine import After, State, last, think
 from iterant.errors import NetError
 
 
@@ -59,7 +59,6 @@ def test_networks_in_evaluation_mode_keep_no_gradients_unless_asked() -> None:
     assert torch.is_grad_enabled()  # between two iterations as outside
     assert thought.features.numpy().shape == thought.features.shape
     assert thought.logits.numpy().shape == thought.logits.shape
-    assert not begin(net, x).features.requires_grad
     asked = last(think(net, x, steps=2, grad=True))
     assert asked.features.requires_grad
     assert asked.logits.requires_grad
@@ -124,7 +123,7 @@ def test_the_depth_of_a_feed_forward_network() -> None:
     with pytest.raises(NetError, match="has 12 iterations, asked for iteration 13"):
         think(net, GOOD, steps=13)
     with pytest.raises(NetError, match="ask for at most 2 more"):
-        think(net, GOOD, steps=3, state=State(begin(net, GOOD).features, 10))
+        think(net, GOOD, steps=3, state=State(net.start(GOOD), 10))
 
 
 def test_last_of_an_empty_iterator_and_negative_steps() -> None:
@@ -136,22 +135,8 @@ def test_last_of_an_empty_iterator_and_negative_steps() -> None:
         After(-1)
 
 
-def test_a_state_of_another_shape() -> None:
+def test_a_state_of_another_batch() -> None:
     net, x = small_net("prefix-sums", "dt-recall"), small_batch("prefix-sums").inputs
-    state = begin(net, x)
+    state = State(net.start(x))
     with pytest.raises(NetError, match="holds 4 samples, the inputs 1"):
         think(net, x[:1], steps=1, state=state)
-    with pytest.raises(NetError, match=r"shape \(4, 8, 12\), .* has \(4, 8, 24\)"):
-        last(think(net, torch.cat([x, x], dim=2), steps=1, state=state))
-    cut = After(1, features=lambda features: features[:, :3])
-    with pytest.raises(NetError, match=r"shape \(4, 3, 12\)"):
-        last(think(net, x, steps=3, intervene=[cut]))
-
-
-def test_other_errors_of_a_step_are_passed_on() -> None:
-    class Failing(Ticking):
-        def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-            raise RuntimeError("no such kernel")
-
-    with pytest.raises(RuntimeError, match="no such kernel"):
-        last(think(Failing(), torch.ones(1, 1, 3), steps=1))

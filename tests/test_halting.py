@@ -75,7 +75,7 @@ def test_a_rule_must_start_with_a_state() -> None:
         def start(self) -> Any:
             return self
 
-    with pytest.raises(UsageError, match="without update, answer, select; make it a subclass"):
+    with pytest.raises(UsageError, match="gave Stateless, not a subclass"):
         solve(Ticking(), ticks(1), rule=Stateless())
 
 

@@ -78,29 +78,6 @@ def test_imports_point_downwards(path: Path) -> None:
     assert upward(path.read_text(), dotted(path), is_package=path.name == "__init__.py") == []
 
 
-UPWARD = [
-    ("iterant.tasks.user", "import iterant.cli.main"),
-    ("iterant.tasks.user", "from iterant import engine"),
-    ("iterant.tasks.user", "from ..nets import layers"),
-    ("iterant.engine", "def late():\n    from iterant.training import train"),
-    ("iterant.io.files", "registry.find('net', word)"),
-    ("iterant.nets.protocol", "importlib.import_module('iterant.training.loop')"),
-    ("iterant.registry", "from iterant.tasks.protocol import Task"),
-]
-DOWNWARD = [
-    ("iterant.tasks.user", "from .protocol import Batch"),
-    ("iterant.tasks.user", "from iterant import errors, registry"),
-    ("iterant.io.files", "from iterant import __version__"),
-    ("iterant.registry", "if TYPE_CHECKING:\n    from iterant.tasks.protocol import Task"),
-    ("iterant.engine", "from iterantly import engine"),
-]
-
-
-@pytest.mark.parametrize(("module", "source"), UPWARD + DOWNWARD)
-def test_an_upward_import_is_found(module: str, source: str) -> None:
-    assert bool(upward(source, module)) == ((module, source) in UPWARD)
-
-
 def compared_words(source: str) -> set[str]:
     """The string literals that a comparison or a match statement holds."""
     return {
@@ -116,13 +93,6 @@ def compared_words(source: str) -> set[str]:
 def test_only_the_command_line_compares_task_names(path: Path) -> None:
     if dotted(path).split(".")[1] not in ("registry", "cli"):
         assert compared_words(path.read_text()).isdisjoint(registry.known("task"))
-
-
-def test_a_compared_task_name_is_found() -> None:
-    assert "mazes" in compared_words("if task.spec.name == 'mazes': pass")
-    assert "chess" in compared_words("x = name in ('chess', 'go')")
-    assert "chess" in compared_words("match name:\n    case 'chess': pass")
-    assert compared_words("name = 'mazes'") == set()
 
 
 def test_importing_the_package_is_light() -> None:

@@ -38,9 +38,9 @@ from iterant.analysis.interventions import (
     run_cases,
     take,
 )
-from iterant.analysis.report import Result, text
+from iterant.analysis.report import Result
 from iterant.draw.plots import Plot, Trace
-from iterant.engine import After, begin, last
+from iterant.engine import After, last
 from iterant.evaluation import is_finite
 from iterant.nets.protocol import like
 from iterant.tasks.protocol import Batch
@@ -51,8 +51,6 @@ BROKEN, MOVING, FIXED_POINT = -1, 0, 1
 """Special periods: features became NaN or infinite; no period; the same at every iteration."""
 LEAST = 3
 """The fewest iterations in which a period can be found."""
-_WORDS = {"moving": "still changing", "broken": "NaN or infinite"}
-"""What tables call some of the classes."""
 STARTS = ("own", "zeros", "noise", "another problem")
 
 
@@ -90,7 +88,7 @@ def converge(trial: Trial, inputs: str = "problems") -> Result:
     for case, thoughts in run_cases(trial, cases(trial)):
         features = _PeriodFinder(longest, lambda a, b: _norm(b - a) <= tolerance * _norm(b))
         answers = _PeriodFinder(longest, lambda a, b: (a == b).flatten(1).all(dim=1))
-        before = begin(trial.net, like(trial.net, case.batch.inputs)).features
+        before = trial.net.start(like(trial.net, case.batch.inputs))
         changes = []  # on the device until the end: copying would wait for the GPU
         for thought in thoughts:
             changes.append(_norm(thought.features - before))
@@ -119,15 +117,8 @@ def converge(trial: Trial, inputs: str = "problems") -> Result:
         # Correct networks can cycle: solved samples by what their features do.
         "solved": None if right is None else _classes(ends["features"][right]),
     }
-    cells = {"inputs": inputs, "last ‖Δφ‖": text(mean[-1], ".2g")}
-    for name, end in ends.items():
-        counts = [f"{n} {_WORDS.get(word, word)}" for word, n in _classes(end).items() if n]
-        cycles = [f"{n} × {period}" for period, n in _cycles(end).items()]
-        cells[name] = ", ".join(counts) + (f" (periods: {', '.join(cycles)})" if cycles else "")
-    if right is not None:
-        cells["solved"] = f"{100 * _mean(right):.1f} %"
     plot = Plot(f"change on {inputs}", "iterations", "mean change of the features", log=True)
-    return Result(figures, cells, [(plot, Trace(list(range(1, steps + 1)), mean))])
+    return Result(figures, [(plot, Trace(list(range(1, steps + 1)), mean))])
 
 
 def converge_on_noise(trial: Trial) -> Result:
@@ -170,7 +161,7 @@ def compare_starts(trial: Trial) -> Result:
         other = derangement(len(part), trial.seed, f"start {index}")
         noise = partial(gaussian, seed=trial.seed, name=f"start {index}")
         starts = (None, torch.zeros_like, noise, take(other))
-        from_starts += [Case(part, part, (After(0, features=start),)) for start in starts]
+        from_starts += [Case(part, part, After(0, features=start)) for start in starts]
     columns: dict[str, list[Tensor]] = {start: [] for start in STARTS}
     for index, (case, thoughts) in enumerate(run_cases(trial, from_starts)):
         end, start = last(thoughts), STARTS[index % len(STARTS)]
@@ -183,7 +174,7 @@ def compare_starts(trial: Trial) -> Result:
     _, _, right = torch.cat(columns.pop("own"), dim=1)
     ends = {start: torch.cat(tensors, dim=1) for start, tensors in columns.items()}  # (3, N)
     # The worst over all starts; NaN where any cosine is NaN.
-    worst, all_same, _ = torch.stack(list(ends.values())).amin(dim=0)
+    worst = torch.stack([end[0] for end in ends.values()]).amin(dim=0)
     broken, relation = int(worst.isnan().sum()), _relation(worst, right > 0)
     figures = {
         "problems": len(worst),
@@ -200,13 +191,6 @@ def compare_starts(trial: Trial) -> Result:
         },
         "relation to accuracy": relation,
     }
-    cells = {
-        **{f"cosine from {start}": text(_mean(end[0]), ".3f") for start, end in ends.items()},
-        "same answer from all": f"{100 * _mean(all_same):.1f} %",
-        "solved": f"{100 * _mean(right):.1f} %",
-        **{name: text(value, ".3f") for name, value in relation.items()},
-        "NaN": str(broken),
-    }
     ordered = worst[~worst.isnan()].sort().values.tolist()
     shares = [100 * rank / len(ordered) for rank in range(1, len(ordered) + 1)]
     plot = Plot(
@@ -215,7 +199,7 @@ def compare_starts(trial: Trial) -> Result:
         "similarity of the final features (worst start)",
         shade=False,
     )
-    return Result(figures, cells, [(plot, Trace(shares, ordered))])
+    return Result(figures, [(plot, Trace(shares, ordered))])
 
 
 def _relation(worst: Tensor, right: Tensor) -> dict[str, float]:

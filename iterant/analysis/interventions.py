@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from iterant.analysis.report import Result, text
+from iterant.analysis.report import Result
 from iterant.draw.plots import Plot, Trace
 from iterant.engine import After, Thought, think
 from iterant.errors import UsageError, argument
@@ -60,7 +60,7 @@ class Case:
     batch: Batch
     target: Batch
     """The problems after the intervention, one for each row that there is then"""
-    intervene: tuple[After, ...] = ()
+    intervene: After
 
 
 def cases(trial: Trial) -> list[Case]:
@@ -72,25 +72,26 @@ def cases(trial: Trial) -> list[Case]:
         batch = batch[task.shorten(batch)[1]]  # other paths are too short
     result = []
     for index, part in enumerate(parts(batch, least=2 if swaps else 1, times=length)):
-        target, change = part, None
+        target, features, inputs = part, None, None
         if what == "noise":
-            change = After(after, features=_add_noise(trial.seed, f"noise {index}"))
+            features = _add_noise(trial.seed, f"noise {index}")
         elif what == "zeros":
-            change = After(after, features=torch.zeros_like)
+            features = torch.zeros_like
         elif swaps:
             other = derangement(len(part), trial.seed, f"swap {index}")
-            change = After(after, features=take(other))
-            if what == "swap-input":
-                target, change = part[other], After(after, inputs=take(other))
+            if what == "swap":
+                features = take(other)
+            else:
+                target, inputs = part[other], take(other)
         elif what == "bit-flip":
             # Before the intervention each string is one row, afterwards one row per flipped bit.
             rows = torch.arange(len(part)).repeat_interleave(length)
             target = task.flip(part[rows], torch.arange(length).repeat(len(part)))
-            change = After(after, features=take(rows), inputs=_replace(target.inputs))
+            features, inputs = take(rows), _replace(target.inputs)
         elif what == "move-end":
             target, _ = task.shorten(part)
-            change = After(after, inputs=_replace(target.inputs))
-        result.append(Case(part, target, () if change is None else (change,)))
+            inputs = _replace(target.inputs)
+        result.append(Case(part, target, After(after, features, inputs)))
     return result
 
 
@@ -219,16 +220,7 @@ def recover(trial: Trial) -> Result:
             shade=False,
         )
         plots.insert(0, (plot, Trace(list(range(length)), means)))
-    cells = {
-        "recovered": f"{100 * figures['recovered']:.1f} %",
-        "peak": f"{100 * figures['peak']['accuracy']:.1f} % at {best + 1}",
-        "iterations to solution": text(figures["mean iterations to solution"], ".1f"),
-        "to first right answer": text(figures["mean iterations to first right answer"], ".1f"),
-        "right before": text(100 * before, ".1f", " %"),
-        "NaN": str(figures["broken"]),
-        "left out": str(figures["left out"]),
-    }
-    return Result(figures, cells, plots)
+    return Result(figures, plots)
 
 
 def times_to_solution(correct: Tensor) -> tuple[Tensor, Tensor]:

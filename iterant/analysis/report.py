@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
+import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -24,42 +24,17 @@ from iterant.tasks.protocol import Description, Size, Task
 Table = list[list[str]]
 """Rows of cells, the header first."""
 
-_HEADS = {
-    "last ‖Δφ‖": "last change of the features",
-    "cosine from zeros": "similarity from zeros",
-    "cosine from noise": "similarity from noise",
-    "cosine from another problem": "similarity from another problem",
-    "same answer from all": "same answer from every start",
-    "cosine of solved": "similarity, solved problems",
-    "cosine of unsolved": "similarity, other problems",
-    "correlation": "correlation of similarity and solving",
-    "NaN": "NaN or infinite",
-    "left out": "problems left out",
-}
-"""Headings of tables, by the names in records."""
 _PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>iterant analyze</title>
+<html lang="en"><meta charset="utf-8"><title>iterant analyze</title>
 <style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 16px/1.5 system-ui, sans-serif; }}
-body {{ max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }}
-h1 {{ font-size: 1.6rem; }} h2 {{ font-size: 1.2rem; margin-top: 2.2rem; }}
-table {{ display: block; overflow-x: auto; border-collapse: collapse; font-size: 0.9rem; }}
-table, img {{ margin: 1rem 0; }}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; }}
+table {{ border-collapse: collapse; margin: 1rem 0; }}
 th, td {{ text-align: left; padding: 0.25rem 0.7rem; border-bottom: 1px solid #8886; }}
-img {{ max-width: 100%; background: white; }}
+img {{ max-width: 100%; }}
 </style>
-</head>
-<body>
 <h1>iterant analyze</h1>
 <p>{note}</p>
 {body}
-</body>
-</html>
 """
 
 
@@ -72,20 +47,14 @@ class Subject:
     label: str
     """Its name in tables: that of the run"""
     model: str = ""
-    """The architecture, which decides the colour; "": the label"""
+    """The architecture, if it is known"""
     alpha: float | None = None
-    """The weight of the progressive loss in training, which decides the line style"""
+    """The weight of the progressive loss in training"""
     regime: int | None = None
     """Iterations in training, which are shaded"""
 
     def __post_init__(self) -> None:
         check_fits(self.net, self.task)
-
-    @property
-    def legend(self) -> str:
-        """Its name in pictures: architecture and alpha, which several runs may share."""
-        name = self.model or self.label
-        return name if self.alpha is None else f"{name}, α = {self.alpha:g}"
 
 
 @dataclass(frozen=True)
@@ -94,8 +63,6 @@ class Result:
 
     figures: dict[str, Any]
     """All numbers, as JSON"""
-    cells: dict[str, str]
-    """The main numbers, as a row of a table"""
     plots: Sequence[tuple[Plot, Trace]]
     """Axes, and the line of this network on them"""
     failures: Sequence[Description] = ()
@@ -162,20 +129,21 @@ class Report:
             if label not in self.results[what]:
                 return "skipped"
             figures = self.of(what, label).figures
-            mean = text(figures["mean iterations to solution"], ".2f")
-            return f"{mean} ({100 * figures['peak']['accuracy']:.1f} %)"
+            mean, peak = figures["mean iterations to solution"], figures["peak"]["accuracy"]
+            return f"{'–' if math.isnan(mean) else f'{mean:.2f}'} ({100 * peak:.1f} %)"
 
         rows = [[s.label, *(cell(what, s.label) for what in head)] for s in self.subjects]
         return [["model", *head], *rows] if head else []
 
     def headlines(self, what: str) -> list[Table]:
-        """Tables of one study, one for each type of result, with one row per network."""
-        tables: dict[tuple[str, ...], Table] = {}
-        for label, results in self.results[what].items():
-            for result in results:
-                head = ("model", *(_HEADS.get(name, name) for name in result.cells))
-                tables.setdefault(head, [[*head]]).append([label, *result.cells.values()])
-        return list(tables.values())
+        """Tables of one study, one for each measurement, with one column per network."""
+        tables = []
+        for results in zip(*self.results[what].values(), strict=True):
+            columns = [_scalars(result.figures) for result in results]
+            names = dict.fromkeys(name for column in columns for name in column)
+            rows = [[name, *(column.get(name, "") for column in columns)] for name in names]
+            tables.append([["", *self.results[what]], *rows])
+        return tables
 
     def figures(self, what: str) -> dict[str, Any]:
         """All numbers of a study, as JSON."""
@@ -201,18 +169,10 @@ class Report:
     def pictures(self, what: str) -> dict[str, bytes]:
         """The plots of a study as PNG files by name, each with one line per network."""
         lines: dict[Plot, list[Line]] = {}
-        models = list(dict.fromkeys(s.model or s.label for s in self.subjects))
-        alphas = list(dict.fromkeys(s.alpha for s in self.subjects))
-        runs = Counter(s.legend for s in self.subjects)
-        for subject in self.subjects:
-            colour = models.index(subject.model or subject.label)
-            stroke = alphas.index(subject.alpha)
+        for number, subject in enumerate(self.subjects):
             for result in self.results[what].get(subject.label, ()):
                 for plot, trace in result.plots:
-                    # The name in the tables, unless several runs share a style.
-                    name = subject.label if runs[subject.legend] == 1 else subject.legend
-                    line = Line(trace, name, colour, stroke)
-                    lines.setdefault(plot, []).append(line)
+                    lines.setdefault(plot, []).append(Line(trace, subject.label, number))
         regime = shared_regime(self.subjects)
         return {
             plot.name: figure_png(panels_figure([(plot, group)], regime=regime))
@@ -229,12 +189,12 @@ class Report:
         if table := self.table():
             about = "Mean iterations to solution, counted from the intervention, of the problems "
             about += "that recovered; in brackets the highest accuracy over all iterations."
-            sections.append(_section("interventions", about, [table]))
+            sections.append(_section("interventions", about, [table], {}))
         for what, about in self.about.items():
             sections.append(_section(what, about, self.headlines(what), pictures[what]))
         if self.skipped:
             table = [["model", "study", "why"], *map(list, self.skipped)]
-            sections.append(_section("skipped", "", [table]))
+            sections.append(_section("skipped", "", [table], {}))
         return "\n".join(sections)
 
     def save(self, folder: PathLike) -> Path:
@@ -262,21 +222,17 @@ class Report:
         ]
 
 
-def _section(
-    title: str, about: str, tables: Sequence[Table], pictures: Mapping[str, bytes] | None = None
-) -> str:
+def _section(title: str, about: str, tables: Sequence[Table], pictures: Mapping[str, bytes]) -> str:
     """HTML with all text escaped: names of runs come from users."""
     parts = [f"<h2>{escape(title)}</h2>", f"<p>{escape(about)}</p>"]
-    for head, *rows in tables:
-        parts.append("<table>")
-        for tag, cells in (("th", head), *(("td", row) for row in rows)):
-            row = "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells)
-            parts.append(f"<tr>{row}</tr>")
-        parts.append("</table>")
-    for name, png in (pictures or {}).items():
+    for table in tables:
+        rows = ["".join(f"<td>{escape(cell)}</td>" for cell in cells) for cells in table]
+        rows[0] = rows[0].replace("td>", "th>")
+        parts += ["<table>", *(f"<tr>{row}</tr>" for row in rows), "</table>"]
+    for name, png in pictures.items():
         data = base64.b64encode(png).decode("ascii")
         parts.append(f'<img alt="{escape(name)}" src="data:image/png;base64,{data}">')
-    return "<section>\n" + "\n".join(parts) + "\n</section>"
+    return "\n".join(parts)
 
 
 def shared_regime(subjects: Iterable[Subject]) -> int | None:
@@ -289,6 +245,17 @@ def _file_name(name: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "unnamed"
 
 
-def text(value: float, form: str, unit: str = "") -> str:
-    """A number for a table; a dash for NaN."""
-    return "–" if value != value else f"{value:{form}}{unit}"
+def _scalars(figures: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """The numbers and words among the figures as text, by name; lists are left out."""
+    cells: dict[str, str] = {}
+    for key, value in figures.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping) and all(isinstance(each, int) for each in value.values()):
+            cells[name] = ", ".join(f"{each}: {count}" for each, count in value.items())
+        elif isinstance(value, Mapping):
+            cells |= _scalars(value, f"{name}, ")
+        elif isinstance(value, float):
+            cells[name] = "–" if math.isnan(value) else f"{value:.4g}"
+        elif isinstance(value, int | str):
+            cells[name] = str(value)
+    return cells

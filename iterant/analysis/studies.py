@@ -24,15 +24,14 @@ from torch import Tensor
 from iterant import registry
 from iterant.analysis.convergence import LEAST, compare_starts, converge, converge_on_noise
 from iterant.analysis.interventions import Trial, cases, recover, run_cases, track
-from iterant.analysis.report import Report, Result, Skipped, Subject, text
+from iterant.analysis.report import Report, Result, Skipped, Subject
 from iterant.draw.plots import Plot, Trace
 from iterant.engine import last
 from iterant.errors import TaskError, UnknownName, UsageError, argument
 from iterant.evaluation import is_finite, resolve_steps, wilson
 from iterant.io import read_weights
 from iterant.io.checkpoint import CHECKPOINTS
-from iterant.nets.protocol import depth_of
-from iterant.progress import default_display
+from iterant.progress import progress_estimates
 from iterant.tasks.protocol import Description, Size, Task, offers, with_problems
 from iterant.training.recipe import recipe_from_json
 from iterant.zoo.loading import folder_of, load
@@ -112,12 +111,11 @@ def by_kind(trial: Trial) -> Result:
         }
         if kind.scale:
             points.setdefault(kind.scale, {})[kind.at] = 100 * int(solved[-1]) / count
-    cells = {name: f"{100 * kind['at the end']:.1f} %" for name, kind in figures.items()}
     plots, y_label = [], "solved at the end (%)"
     for scale, ends in points.items():
         plot = Plot(f"accuracy by {scale}", scale, y_label, share=True, shade=False)
         plots.append((plot, Trace(list(ends), list(ends.values()))))
-    return Result(figures, cells, plots)
+    return Result(figures, plots)
 
 
 @torch.no_grad()
@@ -145,26 +143,17 @@ def near_misses(trial: Trial) -> Result:
         counts += wrong.tolist()
 
     ordered = sorted(counts)
-    wrong_counts = [count for count in ordered if count]
-    median = float(torch.tensor(wrong_counts, dtype=torch.float64).nanmedian())
     figures: dict[str, Any] = {
         "problems": len(counts),
-        "failures": len(wrong_counts),
+        "failures": sum(count > 0 for count in counts),
         **{f"failures that are {kind}": count for kind, count in paths.items()},
         "broken": broken,
         "problems by wrong positions": {str(n): k for n, k in Counter(ordered).items()},
     }
-    cells = {
-        "problems": str(len(counts)),
-        "failures": str(len(wrong_counts)),
-        **{f"of them {kind}": str(count) for kind, count in paths.items()},
-        "wrong positions a failure (median)": text(median, ".0f"),
-        "NaN": str(broken),
-    }
     shares = [100 * rank / len(ordered) for rank in range(1, len(ordered) + 1)]
     y_label = "problems with at most this many (%)"
     plot = Plot("near misses", "wrong positions", y_label, share=True, shade=False)
-    return Result(figures, cells, [(plot, Trace(ordered, shares))], failures)
+    return Result(figures, [(plot, Trace(ordered, shares))], failures)
 
 
 @dataclass(frozen=True)
@@ -257,7 +246,7 @@ def analyze(
         tolerance: change per iteration, relative to the features, up to which they are settled.
         trust: import the user-defined code that the folders name.
         progress: called with the current study and the share of all work that is done; None: lines
-            on the error stream, or one below the cell of a notebook; False: none.
+            on the error stream; False: none.
     """
     names = list(STUDIES) if what is None else [what] if isinstance(what, str) else list(what)
     if not names:
@@ -290,35 +279,28 @@ def analyze(
             steps = resolve_steps(
                 subject.net, STEPS if max_steps is None else max_steps, cut=max_steps is None
             )
-            reason = ""
             if study.requires and not hasattr(shared, study.requires):
-                reason = f"{shared.spec.name} has the studies {', '.join(_offered(shared))}"
-            elif steps < study.least:
-                reason = f"it takes at least {study.least} iterations, and there are {steps}"
-            elif at >= steps:
-                reason = (
-                    f"an intervention after iteration {at} leaves nothing to see of {steps}; "
-                    f"intervene earlier, or take at least {at + 1} iterations"
-                )
-                explicit = what is not None or after is not None
-                if explicit and depth_of(subject.net) is None:
-                    raise UsageError(reason)
-            if reason:
-                skipped.append(Skipped(subject.label, name, reason))
+                reason = f"the task {shared.spec.name} has no method {study.requires}"
+            elif steps < max(study.least, at + 1):
+                reason = f"it takes {max(study.least, at + 1)} iterations or more, got {steps}"
             else:
                 jobs.append((name, subject, steps, at))
+                continue
+            skipped.append(Skipped(subject.label, name, reason))
     if not jobs:
         raise UsageError(f"none of these studies can be made: {skipped[0].why}")
 
-    display = default_display()
-    progress = display.estimate if progress is None else progress
+    show = progress_estimates()
     batch = shared.sample(count, size=size, seed=seed)
     results: dict[str, dict[str, tuple[Result, ...]]] = {name: {} for name, *_ in jobs}
     done, total = 0, sum(len(STUDIES[name].measures) for name, *_ in jobs)
 
     def report_progress(part: int, of: int) -> None:
-        if progress:
-            progress(f"{subject.label}: {name}", (done + part / of) / total)
+        label, share = f"{subject.label}: {name}", (done + part / of) / total
+        if progress is None:
+            show(share, 1, label)
+        elif progress:
+            progress(label, share)
 
     for name, subject, steps, at in jobs:
         trial = Trial(
@@ -328,7 +310,6 @@ def analyze(
             before = results[name].get(subject.label, ())
             results[name][subject.label] = (*before, measure(trial))
             done += 1
-    display.clear()
     return Report(
         subjects=tuple(subjects),
         results=results,
@@ -339,15 +320,6 @@ def analyze(
         count=count,
         seed=seed,
     )
-
-
-def _offered(task: Task) -> list[str]:
-    """The names of the studies that are possible on a task."""
-    return [
-        name
-        for name, study in STUDIES.items()
-        if not study.requires or hasattr(task, study.requires)
-    ]
 
 
 def _subjects(subjects: list[Subject]) -> list[Subject]:

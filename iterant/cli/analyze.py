@@ -18,7 +18,7 @@ from iterant.cli.options import (
     Steps,
     TrustCode,
 )
-from iterant.cli.output import echo, print_table, progress_bar
+from iterant.cli.output import echo, print_table
 from iterant.errors import UsageError
 from iterant.formatting import counted
 
@@ -80,13 +80,11 @@ def analyze(
         if folder is not None:
             check_writable_folder(folder)
     studies = None if what is None else [*what, *(["near-misses"] if save_failures else [])]
-    with progress_bar("loading") as update:
-        report = analyze_runs(
-            list(runs), studies, size=size, count=count, max_steps=max_steps, after=after,
-            seed=seed, task=task, device=device, data=data, problems=problems,
-            tolerance=tolerance, trust=trust_code,
-            progress=lambda label, done: update(done, 1, label),
-        )  # fmt: skip
+    report = analyze_runs(
+        list(runs), studies, size=size, count=count, max_steps=max_steps, after=after, seed=seed,
+        task=task, device=device, data=data, problems=problems, tolerance=tolerance,
+        trust=trust_code,
+    )  # fmt: skip
     _show(report)
     page = report.save(out)
     if save_failures is not None:

@@ -10,8 +10,9 @@ from cyclopts import App, Parameter
 
 from iterant import bounds
 from iterant.cli.options import Count, DeviceName, Seed, Steps, TaskName, TrustCode
-from iterant.cli.output import echo, print_table, progress_bar
+from iterant.cli.output import echo, print_table
 from iterant.formatting import byte_size
+from iterant.progress import progress_estimates
 
 bench = App(
     name="bench",
@@ -118,8 +119,7 @@ def _measure(benchmark: Callable[..., Any], out: Path, **options: Any) -> dict[s
     from iterant.io.files import check_writable_folder
 
     check_writable_folder(out)
-    with progress_bar("measuring") as update:
-        name, figures = benchmark(**options, progress=update)
+    name, figures = benchmark(**options, progress=progress_estimates("measuring"))
     echo(f"written to {write_result(name, figures, seed=options['seed'], folder=out)}")
     return dict(figures)
 

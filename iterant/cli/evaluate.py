@@ -22,9 +22,10 @@ from iterant.cli.options import (
     Tolerance,
     TrustCode,
 )
-from iterant.cli.output import echo, print_table, progress_bar
+from iterant.cli.output import echo, print_rows
 from iterant.errors import UsageError
 from iterant.formatting import counted, duration, percent, quantity, size_text
+from iterant.progress import progress_estimates
 
 if TYPE_CHECKING:
     from iterant.evaluation import Curve
@@ -97,45 +98,33 @@ def evaluate(
         )
         net: Any = subject.net
         net.to(dtype)
+        steps = resolve_steps(net, max_steps)
         sizes = [subject.task.parse_size(text) for text in size or ()]
-        work += [(run, subject, each) for each in sizes or [subject.task.check_size(None)]]
+        work += [(run, subject, each, steps) for each in sizes or [subject.task.check_size(None)]]
 
     curves: dict[str, Curve] = {}
     tradeoffs: dict[str, list[dict[str, Any]]] = {}
     figures, notes = [], []
-    # For the time to go, the work on a size is taken as proportional to positions and iterations.
-    shares = [
-        resolve_steps(subject.net, max_steps)
-        * subject.task.sample(1, size=problem_size, seed=seed).targets.numel()
-        for _, subject, problem_size in work
-    ]
-    with progress_bar("evaluating") as update:
-        for index, (run, subject, problem_size) in enumerate(work):
-            title = f"{run}, " * (len(runs) > 1) + f"size {size_text(problem_size)}"
-            label = f"evaluating {title}, {counted(count, 'problem')}"
-
-            def progress(done: int, total: int, index: int = index, label: str = label) -> None:
-                before = sum(shares[:index])
-                update(before + shares[index] * done / total, sum(shares), label)
-
-            figure: dict[str, Any] = {"run": subject.label, "size": problem_size}
-            batch = subject.task.sample(count, size=problem_size, seed=seed)
-            arguments: Any = (subject.net, subject.task, batch)
-            options: dict[str, Any] = {
-                "steps": resolve_steps(subject.net, max_steps),
-                "batch_size": batch_size,
-                "progress": progress,
-            }
-            if trade:
-                rules = tradeoff(*arguments, **options)
-                figure["trade"] = tradeoffs[title] = [_rule_figures(*each) for each in rules]
-            else:
-                curves[title] = evaluate_batch(*arguments, rule=halting_rule, cost=True, **options)
-                figure |= curves[title].described()
-            if offers(subject.task, "source"):  # two datasets may have the same sizes
-                figure["set"] = subject.task.source()
-                notes.append(f"{subject.task.spec.title}: {figure['set']}")
-            figures.append(figure)
+    for run, subject, problem_size, steps in work:
+        title = f"{run}, " * (len(runs) > 1) + f"size {size_text(problem_size)}"
+        figure: dict[str, Any] = {"run": subject.label, "size": problem_size}
+        batch = subject.task.sample(count, size=problem_size, seed=seed)
+        arguments: Any = (subject.net, subject.task, batch)
+        options: Any = {
+            "steps": steps,
+            "batch_size": batch_size,
+            "progress": progress_estimates(f"evaluating {title}, {counted(count, 'problem')}"),
+        }
+        if trade:
+            rules = tradeoff(*arguments, **options)
+            figure["trade"] = tradeoffs[title] = [_rule_figures(*each) for each in rules]
+        else:
+            curves[title] = evaluate_batch(*arguments, rule=halting_rule, cost=True, **options)
+            figure |= curves[title].described()
+        if offers(subject.task, "source"):  # two datasets may have the same sizes
+            figure["set"] = subject.task.source()
+            notes.append(f"{subject.task.spec.title}: {figure['set']}")
+        figures.append(figure)
 
     _print_curves(curves)
     _print_tradeoffs(tradeoffs, count)
@@ -144,8 +133,8 @@ def evaluate(
     if picture is not None:
         from iterant.draw.plots import save_curves
 
-        titles = ", ".join(dict.fromkeys(subject.task.spec.title for _, subject, _ in work))
-        regime = shared_regime(subject for _, subject, _ in work)
+        titles = ", ".join(dict.fromkeys(subject.task.spec.title for _, subject, *_ in work))
+        regime = shared_regime(subject for _, subject, *_ in work)
         save_curves(curves, picture, regime=regime, title=titles)
         echo(f"drawn in {picture}")
     if result is not None:
@@ -177,12 +166,11 @@ def _print_curves(curves: dict[str, Curve]) -> None:
             "95 %": f"{100 * low:.1f} – {100 * high:.1f}",
             "iterations": "" if curve.stopped is None else f"{float(curve.iterations[-1]):.1f}",
             "operations": "" if curve.work is None else quantity(float(curve.work[-1])),
-            "time": "" if curve.seconds is None else duration(curve.seconds),
+            "time": duration(curve.seconds),
         })  # fmt: skip
     if rows:
-        head = [name for name in rows[0] if not name or any(row[name] for row in rows)]
-        print_table(head, *([row[name] for name in head] for row in rows), right=True)
-        means = "iterations: mean of a problem; " if "iterations" in head else ""
+        print_rows(rows, right=True)
+        means = "iterations: mean of a problem; " * any(row["iterations"] for row in rows)
         echo(
             "peak: highest accuracy, at that iteration; end: accuracy after the last iteration; "
             f"lost: peak minus end; 95 %: interval of the end; {means}operations: of a problem"
@@ -194,7 +182,7 @@ def _print_curves(curves: dict[str, Curve]) -> None:
                 f"{title}: features of {curve.nonfinite} of {problems} became NaN or infinite; "
                 "these count as not solved"
             )
-        if curve.right is not None and curve.any_right is not None:
+        if curve.any_right is not None:
             right, any_right = int(curve.right.sum()), int(curve.any_right.sum())
             if right != any_right:
                 echo(
@@ -223,12 +211,16 @@ def _rule_figures(rule: Rule, curve: Curve) -> dict[str, Any]:
 
 
 def _print_tradeoffs(tradeoffs: dict[str, list[dict[str, Any]]], count: int) -> None:
-    head = ("rule", "accuracy", "mean iterations", "operations per problem", "stopped by it")
     for title, rules in tradeoffs.items():
         echo(title)
         rows = [
-            [rule["rule"], percent(rule["accuracy"]), f"{rule['mean iterations']:.1f}",
-             quantity(rule["operations a problem"]), f"{rule['stopped by the rule']} of {count}"]
+            {
+                "rule": rule["rule"],
+                "accuracy": percent(rule["accuracy"]),
+                "mean iterations": f"{rule['mean iterations']:.1f}",
+                "operations per problem": quantity(rule["operations a problem"]),
+                "stopped by it": f"{rule['stopped by the rule']} of {count}",
+            }
             for rule in rules
-        ]  # fmt: skip
-        print_table(head, *rows, right=True)
+        ]
+        print_rows(rows, right=True)

@@ -3,41 +3,29 @@
 Errors are one line with a remedy; only bugs and errors in the user's own code show a traceback.
 
 code  0    done
-      1    a failure of the machine or of a run, an unexpected error, output on a full disk
+      1    a failure of the machine or of a run, an unexpected error
       2    wrong input
       130  interrupted
       141  the reader of the output closed it
 
-If the output fails, commands that train go on without it and exit with that code after saving.
-Without an output (``>&-``) the code is that of the work.
+Commands that train go on if their output fails; the code is then that of the work.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, get_args
 
-from cyclopts import (
-    App,
-    ArgumentCollection,
-    CycloptsError,
-    Group,
-    MissingArgumentError,
-    UnknownCommandError,
-    UnknownOptionError,
-    UnusedCliTokensError,
-)
+from cyclopts import App, ArgumentCollection, CycloptsError, Group, UnknownOptionError
 
 from iterant.cli.analyze import analyze
 from iterant.cli.bench import bench
 from iterant.cli.evaluate import evaluate
 from iterant.cli.export import demo, export, import_
 from iterant.cli.info import info, runs
-from iterant.cli.options import unknown_option
 from iterant.cli.output import discard_output
 from iterant.cli.reproduce import reproduce
 from iterant.cli.solve import data, sample, solve
@@ -50,11 +38,10 @@ from iterant.registry import nearest
 
 
 def refuse_fractions(_: App, __: tuple[str, ...], arguments: ArgumentCollection) -> None:
-    """Refuse ``--seed 1.5``, which cyclopts would round; a configuration of an `App`."""
+    """Refuse ``--epochs 1.5``, which cyclopts would round; a configuration of an `App`."""
 
     def types(hint: Any) -> set[Any]:
-        inner = get_args(hint)
-        return set().union(*map(types, inner)) if inner else {hint}
+        return {hint}.union(*map(types, get_args(hint)))
 
     for argument in arguments:
         if int in (accepted := types(argument.hint)) and not accepted & {float, str}:
@@ -198,24 +185,13 @@ def _out_of_memory(failure: BaseException) -> bool:
 
 def _usage_error(failure: CycloptsError) -> str:
     """What is wrong with the command line."""
-    if isinstance(failure, UnusedCliTokensError) and failure.unused_tokens:
-        return f"unexpected words: {', '.join(map(repr, failure.unused_tokens))}"
     if isinstance(failure, UnknownOptionError):
-        shown = [name for one in failure.argument_collection if one.show for name in one.names]
-        names = [name for name in shown if name.startswith("--")]
-        return unknown_option(failure.token.keyword or failure.token.value, names)
-    if isinstance(failure, UnknownCommandError) and failure.unused_tokens:
-        token = failure.unused_tokens[0]
-        word, flags = token.strip("-").lower(), ["help", "version"]
-        near = [flag for flag in flags if word and flag.startswith(word)] or nearest(word, flags)
-        if near:
-            return f'unknown command "{token}". Did you mean --{near[0]}?'
-    if isinstance(failure, MissingArgumentError) and failure.argument is not None:
-        if failure.keyword:
-            return f"{failure.keyword} takes a value; give one"
-        return f"{failure.argument.name} is missing; give one"
+        option = (failure.token.keyword or failure.token.value).partition("=")[0]
+        names = [name for one in failure.argument_collection if one.show for name in one.names]
+        flags = [name[2:].replace("-", "_") for name in names if name.startswith("--")]
+        near = [f"--{name.replace('_', '-')}" for name in nearest(option.lstrip("-"), flags)]
+        return f"unknown option: {option}" + f". Did you mean {' or '.join(near)}?" * bool(near)
     if isinstance(failure.__cause__, IterantError):  # raised by one of our validators
         return str(failure.__cause__)
-    # Without cyclopts' list of commands, which is cut short.
-    text = re.sub(r" Available commands: .*", "", str(failure).strip()).rstrip(".")
+    text = str(failure).strip().rstrip(".")
     return f"{text[:1].lower()}{text[1:]}"

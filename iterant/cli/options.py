@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -28,14 +27,6 @@ def _check_seeds(_: object, text: str | None) -> None:
 
     if text is not None:
         parse_seeds(text)
-
-
-def unknown_option(option: str, names: Iterable[str]) -> str:
-    """The message for an unknown flag; ``names`` are those of the command."""
-    flags = [name.removeprefix("--").replace("-", "_") for name in names]
-    near = registry.nearest(option.lstrip("-").partition("=")[0], flags)
-    words = " or ".join(f"--{name.replace('_', '-')}" for name in near)
-    return f"unknown option: {option.partition('=')[0]}" + f". Did you mean {words}?" * bool(near)
 
 
 SEVERAL = Parameter(consume_multiple=1, negative="")

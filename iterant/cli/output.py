@@ -1,7 +1,6 @@
-"""How commands print: lines, tables, progress bars, and displays that are redrawn on a terminal.
+"""How commands print: lines, tables, and the iterations on a problem.
 
->>> with training_display(console()) as reporter:
-...     train("mazes", out="runs/m0", reporter=reporter)
+>>> print_table(["size", "accuracy"], ["9", "100.0 %"], ["59", "99.2 %"], right=True)
 """
 
 from __future__ import annotations
@@ -10,24 +9,19 @@ import contextlib
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from rich import progress as bars
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.live import Live
-from rich.progress_bar import ProgressBar
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from iterant.errors import RunError
 from iterant.formatting import printable
-from iterant.progress import ProgressLines, progress_lines, warn
-from iterant.training.logging import LineReporter, Reporter, RunProgress
+from iterant.progress import progress_lines, warn
 
 if TYPE_CHECKING:
     from iterant.solving import Film, Frame, Viewer
@@ -81,7 +75,6 @@ class _Output:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self.error: OSError | None = None
 
     def __getattr__(self, name: str) -> Any:
         """Encoding, isatty and the like are those of the stream."""
@@ -95,36 +88,20 @@ class _Output:
         self._attempt(self._stream.flush)
 
     def _attempt(self, action: Callable[[], object]) -> None:
-        if self.error is None:
-            try:
-                action()
-            except OSError as error:
-                self.error = error
-                discard_output(self._stream)
-                warn(f"iterant: standard output failed ({_reason(error)}); going on without it")
+        try:
+            action()
+        except OSError as error:
+            discard_output(self._stream)
+            warn(f"iterant: standard output failed ({error.strerror}); going on without it")
 
 
-@contextlib.contextmanager
-def output_may_fail(*, is_failure: bool = True) -> Iterator[None]:
+def output_may_fail() -> contextlib.AbstractContextManager[object]:
     """Let long work end as usual when standard output fails: a closed pipe, a full disk.
 
-        >>> with output_may_fail():
-        ...     train("mazes", out="runs/m0", reporter=reporter)
-
-    The error is raised at the end, after the work is saved; not with ``is_failure=False``, for a
-    worker process, whose output is a log.
+    >>> with output_may_fail():
+    ...     train("mazes", out="runs/m0", reporter=reporter)
     """
-    output = _Output(sys.stdout)
-    with contextlib.redirect_stdout(cast("Any", output)):
-        yield
-        output.flush()
-    if output.error is not None and is_failure:
-        if isinstance(output.error, BrokenPipeError):
-            raise output.error
-        raise RunError(
-            f"standard output could not be written ({_reason(output.error)}), the runs are saved; "
-            "redirect it to a disk with free space"
-        ) from output.error
+    return contextlib.redirect_stdout(cast("TextIO", _Output(sys.stdout)))
 
 
 def discard_output(stream: TextIO) -> None:
@@ -133,10 +110,6 @@ def discard_output(stream: TextIO) -> None:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())
         os.close(null)
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
 
 
 def print_table(head: Sequence[str] | None, *rows: Sequence[str], right: bool = False) -> None:
@@ -149,67 +122,12 @@ def print_table(head: Sequence[str] | None, *rows: Sequence[str], right: bool = 
     console().print(table)
 
 
-@contextlib.contextmanager
-def progress_bar(label: str, *, show: bool = True) -> Iterator[Callable[..., None]]:
-    """A bar on a terminal, elsewhere `ProgressLines`; yields ``update(…)``.
-
-    ``update(done, total, label)`` says how much is done; the label may be left out.
-    """
-    screen = console()
-    if show and not screen.is_terminal:
-        lines = ProgressLines()
-        yield lambda done, total, label=label: lines.estimate(label, done / total)
-        return
-    columns = (
-        bars.TextColumn("{task.description}", markup=False),
-        bars.BarColumn(),
-        bars.TimeRemainingColumn(),
-    )
-    with bars.Progress(*columns, console=screen, transient=True, disable=not show) as bar:
-        task_id = bar.add_task(label, total=None)
-        yield lambda done, total, label=label: bar.update(
-            task_id, completed=done, total=total, description=label
-        )
-
-
-class TrainingDisplay(Reporter):
-    """The progress of a training run, redrawn on a terminal."""
-
-    def __init__(self, screen: Console) -> None:
-        self.screen = screen
-        self.progress: RunProgress | None = None
-        self.is_over = False
-
-    def begin(self, title: str, folder: Path, progress: RunProgress) -> None:
-        self.progress = progress
-        self.note(f"{title}, kept in {folder}")
-
-    def show(self, progress: RunProgress) -> None:
-        self.progress = progress
-
-    def note(self, text: str) -> None:
-        self.screen.print(text, soft_wrap=True)
-
-    def end(self, text: str) -> None:
-        self.is_over = True
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        if self.progress is not None:
-            yield ProgressBar(self.progress.steps, self.progress.step, width=60)
-            yield Segment.line()
-            for line in self.progress.lines(is_over=self.is_over):
-                yield Text(line, no_wrap=True, overflow="ellipsis")
-
-
-@contextlib.contextmanager
-def training_display(screen: Console) -> Iterator[Reporter]:
-    """A reporter: redrawn four times a second on a terminal, elsewhere `LineReporter`."""
-    if screen.is_terminal and not screen.is_dumb_terminal:
-        reporter = TrainingDisplay(screen)
-        with Live(reporter, console=screen, refresh_per_second=4):
-            yield reporter
-    else:
-        yield LineReporter(lambda text: screen.print(text, soft_wrap=True))
+def print_rows(rows: Sequence[Mapping[str, str]], *, right: bool = False) -> None:
+    """Print a table of these columns without the empty ones; the first column always stays."""
+    columns = dict.fromkeys(name for row in rows for name in row)
+    first = next(iter(columns))
+    head = [name for name in columns if name == first or any(row.get(name) for row in rows)]
+    print_table(head, *([row.get(name, "") for name in head] for row in rows), right=right)
 
 
 @contextlib.contextmanager

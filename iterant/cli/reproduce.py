@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from iterant import bounds
 from iterant.cli.options import FLAG, SEVERAL, DataPath, DeviceName, Duration
-from iterant.cli.output import console, echo, output_may_fail, print_table
+from iterant.cli.output import console, echo, output_may_fail, print_rows, print_table
 from iterant.errors import UnknownName, UsageError
 from iterant.formatting import counted, duration
 
@@ -220,9 +220,7 @@ def _show(experiment: Experiment | MazeExperiment, records: Records) -> None:
     console().print(f"{experiment.title} ({experiment.place})", style="bold")
     left_out = _LEFT_OUT if console().width < _WIDE else ()
     for rows in tables_of(experiment, records):
-        names = [name for name in rows[0] if any(row[name] for row in rows)]
-        names = [name for name in names if name not in left_out]
-        print_table(names, *([row[name] for name in names] for row in rows))
+        print_rows([{k: v for k, v in row.items() if k not in left_out} for row in rows])
     if experiment.note:
         console().print(experiment.note)
 

@@ -5,7 +5,6 @@ docs/how-to/solve.md describes the JSON file of ``solve --save``.
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,12 +29,11 @@ from iterant.cli.options import (
     TaskName,
     Tolerance,
     TrustCode,
-    unknown_option,
 )
-from iterant.cli.output import console, echo, iteration_display, print_table, progress_bar
+from iterant.cli.output import console, echo, iteration_display, print_rows
 from iterant.errors import IterantError, TaskError, UsageError
 from iterant.formatting import counted, percent
-from iterant.progress import warn
+from iterant.progress import progress_estimates, warn
 
 if TYPE_CHECKING:
     from iterant.solving import Solution
@@ -45,8 +43,6 @@ _LINES_BELOW = 10
 """Terminal lines for the text below the picture of an answer."""
 _PICTURES = 64
 """Problems in one image file."""
-_NAMED = 5
-"""Most problems that a note names."""
 _WIDE = 60
 """Most characters of a table cell."""
 
@@ -114,16 +110,15 @@ def solve(
     answers: list[Solution] = []
     network = load(name, device, trust=trust_code)
     _warn_unlike(task_object, network, inputs, name)
-    with (
-        iteration_display(task_object, console(), live=live and total == 1, pace=pace) as viewer,
-        progress_bar("solving", show=live and total > 1) as update,
-    ):
+    progress = progress_estimates("solving")
+    with iteration_display(task_object, console(), live=live and total == 1, pace=pace) as viewer:
         for answer in solutions(
             network, task_object, inputs, max_steps=max_steps, rule=rule, restrict=legal,
             viewer=viewer,
         ):  # fmt: skip
             answers.append(answer)
-            update(len(answers), total, f"solved {len(answers)}/{total}")
+            if live:
+                progress(len(answers), total)
     show(task_object, answers)
     if target is not None:
         save_solutions(task_object, answers, target, net=name, rule=str(rule or "rest"))
@@ -163,8 +158,7 @@ def _read(
 
     # Words may begin with a hyphen, because - is the standard input: check the others here.
     if unknown := [word for word in words if word.startswith("-") and word != "-"]:
-        message = unknown_option(unknown[0], inspect.signature(solve).parameters)
-        raise UsageError(f"{message} (see iterant solve --help)")
+        raise UsageError(f"unknown option: {unknown[0]} (see iterant solve --help)")
     if not words:
         if pgn:
             raise UsageError("--pgn says how a file is read; give the file too")
@@ -209,13 +203,8 @@ def show(task: Task, solutions: Sequence[Solution]) -> None:
     for solution in solutions:
         for note in solution.problem.notes:
             names_by_note.setdefault(note, []).append(solution.problem.name)
-    for note, problems in names_by_note.items():
-        where = f"{len(problems):,} of {len(solutions):,} problems"
-        if len(problems) == 1:
-            where = problems[0]
-        elif len(problems) < len(solutions) and all(problems):
-            more = ", …" * (len(problems) > _NAMED)
-            where += f" ({', '.join(problems[:_NAMED])}{more})"
+    for note, (name, *others) in names_by_note.items():
+        where = f"{1 + len(others):,} of {len(solutions):,} problems" if others else name
         echo(f"{where}: {note}" if where else note)
     rows = [_cells(solution, number) for number, solution in enumerate(solutions, start=1)]
     if len(solutions) == 1:
@@ -232,9 +221,7 @@ def show(task: Task, solutions: Sequence[Solution]) -> None:
             if text:
                 screen.print(Text.assemble((f"{name:<12}", "dim"), text), soft_wrap=True)
     else:
-        columns = dict.fromkeys(name for row in rows for name in row)
-        head = [name for name in columns if any(row.get(name) for row in rows)]
-        print_table(head, *([_short(row.get(name, "")) for name in head] for row in rows))
+        print_rows([{name: _short(text) for name, text in row.items()} for row in rows])
         echo(_summary(solutions))
     for reason in sorted({solution.verdict.unchecked_because for solution in solutions} - {""}):
         echo(f"rules: {reason}")
@@ -296,7 +283,7 @@ def _cells(solution: Solution, number: int) -> dict[str, str]:
 
 
 def _short(text: str) -> str:
-    return text[: _WIDE - 1] + "…" if len(text) > _WIDE else text or "-"
+    return text[: _WIDE - 1] + "…" if len(text) > _WIDE else text
 
 
 def _summary(solutions: Sequence[Solution]) -> str:
@@ -387,8 +374,8 @@ def chess(file: Path, /, *, out: Path) -> None:
     """
     from iterant.tasks.chess.puzzles import pack_csv
 
-    with progress_bar("reading") as update:
-        report = pack_csv(file, out, lambda rows, share: update(share, 1, f"{rows:,} rows"))
+    progress = progress_estimates()
+    report = pack_csv(file, out, lambda rows, share: progress(share, 1, f"{rows:,} rows"))
     echo(
         f"{counted(report.kept, 'puzzle')} written to {out} in {report.seconds:.0f} s: "
         f"{counted(report.rows, 'row')} read, {report.broken:,} broken, "

@@ -11,7 +11,7 @@ from cyclopts import App, Parameter
 
 from iterant import bounds
 from iterant.cli.options import FLAG, DeviceName, Duration, Processes, Seeds, TrustCode
-from iterant.cli.output import console, echo, output_may_fail, print_table, training_display
+from iterant.cli.output import echo, output_may_fail, print_table
 from iterant.errors import IterantError, TrainingStopped, UsageError
 from iterant.progress import warn
 
@@ -222,15 +222,15 @@ def one(
         time: save a checkpoint and stop before this time is over: 9m
     """
     from iterant.runner.worker import STOPPED, run_one
+    from iterant.training.logging import LineReporter
 
     if begin and resume:
         raise UsageError("--begin and --resume exclude each other; leave one out")
-    with output_may_fail(is_failure=False):
-        with training_display(console()) as reporter:
-            done = run_one(
-                folder, run, resume=resume if begin or resume else None, device=device,
-                time_limit=time, trust=trust_code, reporter=reporter,
-            )  # fmt: skip
+    with output_may_fail():
+        done = run_one(
+            folder, run, resume=resume if begin or resume else None, device=device,
+            time_limit=time, trust=trust_code, reporter=LineReporter(echo),
+        )  # fmt: skip
         echo("done" if done else "stopped; continue with the same command")
     if not done:
         sys.exit(STOPPED)

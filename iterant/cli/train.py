@@ -21,7 +21,7 @@ from iterant.cli.options import (
     Seeds,
     TrustCode,
 )
-from iterant.cli.output import console, echo, output_may_fail, print_table, training_display
+from iterant.cli.output import echo, output_may_fail, print_table
 from iterant.cli.sweep import print_outcome
 from iterant.errors import UsageError
 from iterant.formatting import percent
@@ -35,31 +35,19 @@ if TYPE_CHECKING:
 _DEFAULT = "quick"
 
 
-def recipe_fields() -> list[tuple[str, str, str]]:
-    """The section, name and help of all fields of a recipe.
-
-    >>> recipe_fields()[0]
-    ('The recipe', 'name', 'name shown in lists of runs')
-    """
-    rows, section = [], ""
-    for field in fields(Recipe):
-        section = field.metadata["section"] or section
-        rows.append((section, field.name, field.metadata["help"]))
-    return rows
-
-
 def _flags() -> dict[str, Any]:
     """The types of the flags of a recipe: all its fields but the notes, and their old names."""
-    types, flags = get_type_hints(Recipe), dict[str, Any]()
-    groups: dict[str, Group] = {}
-    for section, name, text in recipe_fields():
-        if name == "notes":
+    types, flags, group = get_type_hints(Recipe), dict[str, Any](), Group("")
+    for number, field in enumerate(fields(Recipe)):
+        if field.name == "notes":
             continue
-        group = groups.setdefault(section, Group(section, sort_key=len(groups) + 1))
+        if section := field.metadata["section"]:  # of this field and those after it
+            group = Group(section, sort_key=number + 1)
         # The task knows how its sizes are written: 32, or 0:600000.
-        kind: Any = str if name == "size" else types[name]
+        kind: Any = str if field.name == "size" else types[field.name]
         extra = SEVERAL if "tuple" in str(kind) else Parameter()
-        flags[name] = Annotated[kind | None, extra, Parameter(help=text, group=group)]
+        text = Parameter(help=field.metadata["help"], group=group)
+        flags[field.name] = Annotated[kind | None, extra, text]
     hidden = Parameter(show=False)
     return flags | {old: Annotated[types[name] | None, hidden] for old, name in OLD_NAMES.items()}
 
@@ -138,12 +126,11 @@ def train(
     else:
         registry.allow([task, changes.get("net")])
         task_object = registry.task(task, data=data)
-        name = _DEFAULT if recipe is None else recipe
-        base, full_recipe = _recipes(task_object, name, recipe_file, changes)
+        full_recipe = _recipe(task_object, recipe or _DEFAULT, recipe_file, changes)
         if trust_code:
             registry.allow(full_recipe.net)
         if show:
-            _show_recipe(task_object, full_recipe, base, as_json=json)
+            _show_recipe(task_object, full_recipe, as_json=json)
             return
         if out is None:
             name = f"{task_object.spec.name}-{full_recipe.name}"
@@ -156,31 +143,29 @@ def train(
             _train_several(arguments, seeds, tensorboard=tensorboard)
 
 
-def _recipes(
-    task: Task, name: str, file: Path | None, changes: dict[str, Any]
-) -> tuple[Recipe, Recipe]:
-    """The named recipe, and the same with the fields of the file, then of the flags, changed."""
+def _recipe(task: Task, name: str, file: Path | None, changes: dict[str, Any]) -> Recipe:
+    """The named recipe with the fields of the file, then of the flags, changed."""
     from iterant.tasks.protocol import with_problems
 
     net = changes.get("net")
     if net is None and file is not None:
         net = recipe_from_file(file, named_recipe(name, task.spec.name)).net
     # Recipes differ between networks, so the network must be known first.
-    base = named_recipe(name, task.spec.name, net)
-    changed = base if file is None else recipe_from_file(file, base)
+    changed = named_recipe(name, task.spec.name, net)
+    if file is not None:
+        changed = recipe_from_file(file, changed)
     if isinstance(size := changes.get("size"), str):  # which sizes are valid depends on the kind
         kind = with_problems(task, changes.get("problems", changed.problems))
         changes = {**changes, "size": kind.parse_size(size)}
-    return base, changed.changed_by_user(**changes)
+    return changed.changed_by_user(**changes)
 
 
 def _train_one(arguments: dict[str, Any], *, tensorboard: bool) -> None:
-    from iterant.training.logging import TensorBoardReporter
+    from iterant.training.logging import LineReporter, TensorBoardReporter
     from iterant.training.run import train as train_run
 
-    with training_display(console()) as screen:
-        reporter = TensorBoardReporter(screen) if tensorboard else screen
-        run = train_run(reporter=reporter, **arguments)
+    lines = LineReporter(echo)
+    run = train_run(reporter=TensorBoardReporter(lines) if tensorboard else lines, **arguments)
     if run.state == "finished":
         best = run.status.best.get("validation")
         text = "" if best is None else f"; best on validation: {percent(best)}"
@@ -214,8 +199,8 @@ def _trust() -> str:
     return " --trust-code" if registry.allowed() else ""
 
 
-def _show_recipe(task: Task, recipe: Recipe, base: Recipe, *, as_json: bool) -> None:
-    """Print the recipe, its differences from ``base``, the network and the optimizer steps."""
+def _show_recipe(task: Task, recipe: Recipe, *, as_json: bool) -> None:
+    """Print the recipe, the network and the optimizer steps."""
     import json
 
     from iterant.training.run import run_summary
@@ -226,32 +211,15 @@ def _show_recipe(task: Task, recipe: Recipe, base: Recipe, *, as_json: bool) -> 
         for line in json.dumps(whole, indent=2).split("\n"):
             echo(line)
         return
-    config = summary["network"]["config"]
-    defaults = {"width": config.get("width"), "head": config.get("head"), "size": summary["size"],
-                "count": summary["problems"] + summary["held_out"]}  # fmt: skip
-
-    def text(value: Any) -> str:
-        if isinstance(value, tuple | list):
-            return " ".join(map(str, value)) or "none"
-        if isinstance(value, bool):
-            return "yes" if value else "no"
-        return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-
     echo(f"{task.spec.title}: recipe {recipe.name}", style="bold")
-    rows, section = [], ""
-    for title, name, about in recipe_fields():
-        if name in ("name", "notes"):
-            continue
-        if title != section:
-            section = title
-            rows += [["", "", ""], [title, "", ""]]
-        value, before = getattr(recipe, name), getattr(base, name)
-        changed = f"({base.name}: {text(before)}) " if value != before else ""
-        value = defaults.get(name) if value is None else value
-        rows.append([f"  {name}", text(value), f"{changed}{about}"])
-    print_table(None, *rows)
+    shown = [field for field in fields(Recipe) if field.name not in ("name", "notes")]
+    print_table(
+        None,
+        *([one.name, str(getattr(recipe, one.name)), one.metadata["help"]] for one in shown),
+    )
     echo()
-    echo(f"network: {summary['network']['kind']}, {summary['parameters']:,} parameters")
+    config = ", ".join(f"{name} {value}" for name, value in summary["network"]["config"].items())
+    echo(f"network: {summary['network']['kind']}, {summary['parameters']:,} parameters; {config}")
     echo(f"problems: {summary['problems']:,} for training, {summary['held_out']:,} for validation")
     echo(f"steps: {summary['steps_per_epoch']:,} per epoch, {summary['steps']:,} in total")
     for note in recipe.notes:

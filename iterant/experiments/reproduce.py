@@ -293,7 +293,17 @@ def _study_figures(result: Result) -> dict[str, Any]:
         for name in ("features", "answers"):
             about[name] = {kind: n for kind, n in full[name].items() if kind != "periods"}
         return {full["inputs"]: about}
-    return {"starts": result.cells} if "starts" in full else full
+    if "starts" in full:
+        ends = full["starts"].items()
+        starts = {
+            **{f"cosine from {start}": end["mean cosine"] for start, end in ends},
+            **{f"same answer from {start}": end["same answer"] for start, end in ends},
+            "solved": full["accuracy from own start"],
+            **full["relation to accuracy"],
+            "NaN": full["broken"],
+        }
+        return {"starts": {name: _rounded(value) for name, value in starts.items()}}
+    return full
 
 
 def _rounded(value: float | None) -> float | None:

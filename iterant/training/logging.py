@@ -3,9 +3,9 @@
     >>> train("mazes", out="runs/m0", reporter=TensorBoardReporter(LineReporter()))
     $ tensorboard --logdir runs
 
-The loop calls a `Reporter`: lines in a script, one line in a notebook, a live display on the
-command line. `TensorBoardReporter` writes into the folder ``events`` of the run, passes everything
-on to another reporter, and needs the extra ``track``.
+The loop calls a `Reporter`: `LineReporter`, if none is given. `TensorBoardReporter` writes into the
+folder ``events`` of the run, passes everything on to another reporter, and needs the extra
+``track``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from iterant.errors import MissingExtra
 from iterant.formatting import counted, duration, percent
-from iterant.progress import LINE_SECONDS, NotebookLine, warn
+from iterant.progress import LINE_SECONDS, warn
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,6 @@ class RunProgress:
             title = what if what.startswith("validation") else f"size {what}:"
             groups.setdefault(title, []).append(f"{percent(self.figures[name])} after {after}")
         return "; ".join(f"{title} {', '.join(shares)}" for title, shares in groups.items())
-
-    def lines(self, *, is_over: bool = False) -> list[str]:
-        """The position and all latest accuracies."""
-        lines = [self.position(is_over=is_over), self.accuracies(self.figures)]
-        return [line for line in lines if line]
 
 
 class Reporter:
@@ -126,23 +121,6 @@ class LineReporter(Reporter):
         if accuracies := progress.accuracies(self._new):
             self._write(accuracies)
         self._new.clear()
-
-
-class NotebookReporter(LineReporter):
-    """The progress of a run as one line of a notebook, the default there."""
-
-    def __init__(self) -> None:
-        super().__init__(print)
-        self._line = NotebookLine()
-
-    def show(self, progress: RunProgress) -> None:
-        self._progress = progress
-        self._line.show(", ".join(progress.lines()), progress.step / progress.steps)
-
-    def end(self, text: str) -> None:
-        if (progress := self._progress) is not None:
-            lines = [*progress.lines(is_over=True), text]
-            self._line.show(", ".join(lines), progress.step / progress.steps, at_once=True)
 
 
 class TensorBoardReporter(Reporter):

@@ -29,13 +29,12 @@ from iterant.nets import Net, build, parameter_count
 from iterant.nets.fast import can_unroll_messages
 from iterant.nets.from_recipe import build_network
 from iterant.nets.protocol import shape_faults
-from iterant.progress import in_notebook
 from iterant.rng import check_seed
 from iterant.tasks.protocol import Task, offers, with_problems
 from iterant.threads import number_is_chosen, spins_on_busy_cores
 from iterant.training.data import TrainingSet, split_sizes
 from iterant.training.distributed import ProcessGroup
-from iterant.training.logging import LineReporter, NotebookReporter, Reporter
+from iterant.training.logging import LineReporter, Reporter
 from iterant.training.loop import Clock, Loop, damaged_checkpoints
 from iterant.training.objectives import Objective, UserObjective
 from iterant.training.recipe import OLD_NAMES, RECIPES, Recipe, label_changes, recipe_from_json
@@ -86,8 +85,7 @@ def train(
         time_limit: save and stop before this time is over: ``9m``, ``1h30m``, or seconds.
         until_perfect: stop at a validation accuracy of 100 %, unless weights are averaged.
         trust: import user-defined code that the run to resume or a recipe object names.
-        reporter: receives the progress; by default lines on the error stream, or in a notebook one
-            line below the cell; False: none.
+        reporter: receives the progress; by default lines on the error stream; False: none.
         changes: fields of the recipe.
     """
     if (out is None) == (resume is None):
@@ -112,7 +110,7 @@ def train(
     first_process = processes.rank == 0
     threads_before = torch.get_num_threads()
     if reporter is None:
-        reporter = NotebookReporter() if in_notebook() else LineReporter()
+        reporter = LineReporter()
     reporter = reporter if reporter and first_process else Reporter()
     path = Path(out or resume or "")
     try:

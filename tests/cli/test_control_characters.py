@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cli.conftest import Terminal
 from cli.files import maze_run
-from iterant.cli.output import progress_bar
 from iterant.formatting import printable
 from iterant.io import RunFolder, read_weights, save_weights
 from iterant.runner import SweepFolder, planned
@@ -108,13 +105,3 @@ def test_other_text_is_printed_as_it_is() -> None:
 
 def test_styles_of_the_terminal_remain(terminal_command: Any) -> None:
     assert "\x1b[" in terminal_command("sample", "mazes", "--size", "5")
-
-
-def test_brackets_in_labels_are_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
-    """rich takes ``[/x]`` for the end of a style, which is an error where none began."""
-    screen = Terminal()
-    monkeypatch.setattr(sys, "stdout", screen)
-    monkeypatch.setenv("TERM", "xterm")
-    with progress_bar("runs[/x] [red]m0") as update:
-        update(1, 2)
-    assert "runs[/x] [red]m0" in screen.getvalue()

@@ -14,9 +14,9 @@ from small_networks import small_net
 import iterant
 from cli.files import feed_forward
 from iterant.analysis import Subject
-from iterant.cli.output import progress_bar
 from iterant.io import read_result
 from iterant.nets import Net
+from iterant.progress import progress_estimates
 from iterant.tasks.chess.task import SAMPLE, Chess
 from iterant.tasks.prefix_sums import PrefixSums
 
@@ -75,42 +75,23 @@ def test_a_budget_that_is_too_small_is_named(command: Any) -> None:
     assert "still changing" not in command(*words, "--max-steps", "80")[1]
 
 
-@pytest.mark.parametrize(("total", "first", "lines"), [(504, 2, 1), (40, 22, 0)])
-def test_long_work_has_an_estimate_once_it_is_meaningful(
-    total: int,
-    first: int,
-    lines: int,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    clock = [100.0]
-    monkeypatch.setattr("iterant.progress.monotonic", lambda: clock[0])
-    with progress_bar("evaluating") as update:
-        for done in range(1, 26):  # slow for a second
-            clock[0] += 1.0 if done == 2 else 0.125
-            update(10 * done, 10 * total)
-    expected = ["evaluating: 3 % done, at most about 1 min 1 s to go"] * lines
-    expected = [f"evaluating: {first} % done", *expected]
-    assert capsys.readouterr().err.splitlines() == expected
-
-
 def test_pipes_get_lines_with_the_time_to_go(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = [100.0]
     monkeypatch.setattr("iterant.progress.monotonic", lambda: clock[0])
-    with progress_bar("evaluating") as update:
-        clock[0] += 30  # preparations, which say nothing about the time to go
-        update(1, 60, "evaluating size 1")
-        for done in range(2, 13):
-            clock[0] += 1
-            update(done, 60, f"evaluating size {done}")
+    show = progress_estimates()
+    clock[0] += 30  # preparations, which say nothing about the time to go
+    show(1, 60, "evaluating size 1")
+    for done in range(2, 13):
+        clock[0] += 1
+        show(done, 60, f"evaluating size {done}")
     output, errors = capsys.readouterr()
     assert output == ""
     assert errors.splitlines() == [
         "evaluating size 1: 2 % done",
-        "evaluating size 4: 7 % done, at most about 56 s to go",
-        "evaluating size 9: 15 % done, about 51 s to go",
+        "evaluating size 6: 10 % done, about 54 s to go",
+        "evaluating size 11: 18 % done, about 49 s to go",
     ]
 
 

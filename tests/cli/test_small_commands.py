@@ -116,8 +116,8 @@ def test_analyze_skips_and_diverges(tmp_path: Path, command: Any) -> None:
     run.save("best", {name: 1e9 * tensor for name, tensor in tensors.items()}, {})
     code, output, _ = command("analyze", "m0", "--size", "5", "--count", "2", "--max-steps", "4")
     assert code == 0
-    assert "m0: bit-flip skipped: mazes has the studies clean, noise, zeros, swap," in output
-    assert "m0: swap skipped: an intervention after iteration 50 leaves nothing" in output
+    assert "m0: bit-flip skipped: the task mazes has no method flip" in output
+    assert "m0: swap skipped: it takes 51 iterations or more, got 4" in output
     assert "m0: noise: features of 2 of 2 problems became NaN or infinite" in output
     assert " nan" not in output
 

@@ -176,8 +176,7 @@ def test_games_in_any_file(command: Any) -> None:
 def test_notes_are_printed_once(command: Any) -> None:
     Path("p.fen").write_text("\n".join([FEN, *[BLACK] * 5]))
     _, output, _ = command("solve", "chess", "p.fen", *FAST)
-    lines = ", ".join(f"p.fen line {number}" for number in range(2, 7))
-    assert output.startswith(f"5 of 6 problems ({lines}): {NOTE}\n")
+    assert output.startswith(f"5 of 6 problems: {NOTE}\n")
     assert output.count(NOTE) == 1
     Path("p.fen").write_text(f"{FEN}\n{BLACK}")
     assert command("solve", "chess", "p.fen", *FAST)[1].startswith(f"p.fen line 2: {NOTE}\n")

@@ -154,7 +154,7 @@ def test_panels_do_not_overlap(shapes: list[tuple[int, int]]) -> None:
 def test_notebooks_show_results(tmp_path: Path) -> None:
     assert checkered(3, 4)._repr_png_() == draw.png(checkered(3, 4))
     low, high = (
-        Curve(steps=(1, 2, 3), solved=torch.tensor(solved), count=10, change=0.0)
+        Curve((1, 2, 3), torch.arange(10) < torch.tensor(solved)[:, None], torch.full((10,), 3))
         for solved in ([0, 1, 2], [0, 9, 10])
     )
     assert low._repr_png_().startswith(PNG)

@@ -27,7 +27,8 @@ from iterant.evaluation import Curve
 
 
 def curve(*solved: int) -> Curve:
-    return Curve(tuple(range(1, len(solved) + 1)), torch.tensor(solved), count=8, change=0.0)
+    steps, right_at = len(solved), torch.arange(8) < torch.tensor(solved)[:, None]
+    return Curve(tuple(range(1, steps + 1)), right_at, torch.full((8,), steps))
 
 
 CURVES = {f"{bits} bits": curve(0, place, 4 + place, 8) for place, bits in enumerate((8, 16, 32))}

@@ -39,19 +39,17 @@ FAILED = "iterant: standard output failed"
 
 
 @pytest.mark.parametrize(
-    ("redirection", "code", "errors"),
+    ("redirection", "errors"),
     [
-        ("| head -1", 141, [FAILED]),
-        (">/dev/full", 1, [FAILED, "iterant: error: standard output could not be written"]),
-        (">/dev/full 2>/dev/full", 1, []),
-        ("<&- >&- 2>&-", 0, []),
+        ("| head -1", [FAILED]),
+        (">/dev/full", [FAILED]),
+        (">/dev/full 2>/dev/full", []),
+        ("<&- >&- 2>&-", []),
     ],
 )
-def test_a_run_goes_on_without_output(
-    tmp_path: Path, redirection: str, code: int, errors: list[str]
-) -> None:
-    seen, text = shell(f"{TRAIN} {redirection}", tmp_path)
-    assert (seen, [line.partition(" (")[0] for line in text.splitlines()]) == (code, errors)
+def test_a_run_goes_on_without_output(tmp_path: Path, redirection: str, errors: list[str]) -> None:
+    code, text = shell(f"{TRAIN} {redirection}", tmp_path)
+    assert (code, [line.partition(" (")[0] for line in text.splitlines()]) == (0, errors)
     run = RunFolder.open(tmp_path / "run")
     assert (run.state, run.status.step) == ("finished", 8)
     train("prefix-sums", out=tmp_path / "undisturbed", device="cpu", **FIELDS)
@@ -68,7 +66,7 @@ def test_a_failure_of_the_run_is_not_hidden_by_its_output(tmp_path: Path) -> Non
 def test_a_sweep_goes_on_without_output(tmp_path: Path) -> None:
     fields = "\n".join(f"{name} = {json.dumps(value)}" for name, value in FIELDS.items())
     (tmp_path / "s.toml").write_text(f'task = "prefix-sums"\nseeds = [0]\n[fields]\n{fields}\n')
-    assert shell(f"{ITERANT} sweep s.toml --device cpu > /dev/full", tmp_path)[0] == 1
+    assert shell(f"{ITERANT} sweep s.toml --device cpu > /dev/full", tmp_path)[0] == 0
     folder = SweepFolder.open(tmp_path / "runs" / "s")
     assert status(folder).counts["done"] == 1
     assert (tmp_path / "results" / "s.json").exists()

@@ -55,13 +55,15 @@ LATER = RunProgress(2000, 4000, 25, 50, 0.12345, 1e-3, 20.0, 100.0, FIGURES, ite
 POSITION = "epoch 25 of 50, step 2,000 of 4,000, loss 0.1235, 20.0 steps/s"
 
 
-def test_progress_in_lines() -> None:
+def test_progress_as_text() -> None:
     start = RunProgress(0, 4000, 0, 50, math.nan, 1e-3, 0.0, math.inf)
-    assert start.lines() == ["epoch 0 of 50, step 0 of 4,000"]
-    assert LATER.lines() == [f"{POSITION}, 1 min 40 s left", ACCURACIES]
-    assert LATER.lines(is_over=True) == [POSITION, ACCURACIES]
+    assert start.position() == "epoch 0 of 50, step 0 of 4,000"
+    assert LATER.position() == f"{POSITION}, 1 min 40 s left"
+    assert LATER.position(is_over=True) == POSITION
+    assert LATER.accuracies(FIGURES) == ACCURACIES
     fixed_depth = replace(LATER, figures={"48 at m": 0.5, "64 at m": 0.25})
-    assert fixed_depth.lines()[1] == "size 48: 50.0 % after 30 iterations; size 64: 25.0 % after 30"
+    shown = "size 48: 50.0 % after 30 iterations; size 64: 25.0 % after 30"
+    assert fixed_depth.accuracies(fixed_depth.figures) == shown
 
 
 def test_lines_come_every_five_seconds_and_accuracies_once(monkeypatch: pytest.MonkeyPatch) -> None:
