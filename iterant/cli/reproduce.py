@@ -57,8 +57,7 @@ def reproduce(
         seeds: seeds per model [default: as many as planned]
         networks: of maze-shifts and maze-hard: test these networks first, on all cores; names,
             runs or folders of weights. maze-hard reads its mazes from --data
-        budget: train or test at most this long, and resume with the same command: 10m, 1h; of
-            training the last 30 s are reserved for tests
+        budget: train or test at most this long, and resume with the same command: 10m, 1h
         results: folder of records and pictures [default: results, or to look only, where that has
             none, the records that ship with iterant]
     """
