@@ -214,11 +214,9 @@ def _test_networks(
 
 def _show(experiment: Experiment | MazeExperiment, records: Records) -> None:
     """Print its tables, without empty columns; rich breaks what does not fit."""
-    from iterant.experiments.report import tables_of
-
     console().print(f"{experiment.title} ({experiment.place})", style="bold")
     left_out = _LEFT_OUT if console().width < _WIDE else ()
-    for rows in tables_of(experiment, records):
+    for rows in experiment.tables(records):
         names = [name for name in rows[0] if any(row[name] for row in rows)]
         names = [name for name in names if name not in left_out]
         print_table(names, *([row[name] for name in names] for row in rows))
@@ -228,13 +226,13 @@ def _show(experiment: Experiment | MazeExperiment, records: Records) -> None:
 
 def _show_list(records: Records, *, complete: bool) -> None:
     """Print what there is, and how many of its runs are there; ``complete``: all about it."""
-    from iterant.experiments.report import ALL_EXPERIMENTS, progress
+    from iterant.experiments.report import ALL_EXPERIMENTS
     from iterant.experiments.reproduce import estimate, missing
     from iterant.experiments.shifts import MazeExperiment
 
     rows = []
     for one in ALL_EXPERIMENTS.values():
-        row = [one.name, one.title, progress(one, records)]
+        row = [one.name, one.title, one.state(records)]
         if complete:
             runs = [] if isinstance(one, MazeExperiment) else missing(one, records)
             left = f"the rest about {duration(estimate(runs))} on an H200" if runs else ""

@@ -25,6 +25,7 @@ network are an error that names both files.
 from __future__ import annotations
 
 import reprlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,9 @@ from iterant.training.recipe import current_names
 
 FOLDERS = ("paper", "recipes", "runs")
 """Folders of results/ that have records: of the paper's networks, of ours, and new ones."""
+
+TableRow = dict[str, str]
+"""A row of a table: texts by column."""
 
 SHIPPED = Path(__file__).with_name("recorded")
 """The folders "paper" and "recipes" of results/, in an installed package: see pyproject.toml."""
@@ -214,6 +218,14 @@ def largest_tests(tests: Iterable[Count]) -> list[Count]:
     """Of several tests of a seed the one with the most problems."""
     by_size = sorted(tests, key=lambda one: one.problems)
     return list({one.seed: one for one in by_size}.values())
+
+
+def precisions(records: Iterable[Record]) -> str:
+    """Precisions of training: ``fp16``, or ``fp16 (4), fp32 (1)``; "": unknown."""
+    counter = Counter(one.precision for one in records if one.precision)
+    if len(counter) < 2:
+        return "".join(counter)
+    return ", ".join(f"{name} ({count})" for name, count in sorted(counter.items()))
 
 
 def keep_record(place: PathLike, name: str, figures: Mapping[str, Any], seed: int | None) -> None:

@@ -36,7 +36,7 @@ import torch
 from iterant import registry
 from iterant.errors import UsageError
 from iterant.experiments.models import MODELS
-from iterant.experiments.records import ANY, LABELS, Count, Records, largest_tests
+from iterant.experiments.records import ANY, LABELS, Count, Records, TableRow, largest_tests
 from iterant.experiments.statistics import mean_of
 from iterant.formatting import counted, seconds
 from iterant.halting import ExactRest
@@ -323,8 +323,6 @@ GOAL = 99.0
 Results = Mapping[str, Sequence[Count]]
 """Of one network, by the name of the test: one for each seed."""
 
-TableRow = dict[str, str]
-
 CELLS = {
     f"{n} start={start},p={p:g}": (n, p, start) for n in SIZES for p in LOOPS for start in STARTS
 }
@@ -485,7 +483,10 @@ def _hard_tables(networks: dict[str, Results], parameters: dict[str, str]) -> li
                 "source": one.source or "reported; not found by us",
                 **{key: f"{value:g} %" for key, value in numbers.items() if value is not None},
             })  # fmt: skip
-    return [[{column: row.get(column, "") for column in columns} for row in rows], _labels(networks)]
+    return [
+        [{column: row.get(column, "") for column in columns} for row in rows],
+        _labels(networks),
+    ]
 
 
 def _labels(networks: dict[str, Results]) -> list[TableRow]:

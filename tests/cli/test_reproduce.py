@@ -40,7 +40,7 @@ def test_list(tmp_path: Path, reproduce: Any) -> None:
         keep_count(tmp_path / "runs", "mazes-ours", seed, "201", {2000: 9, 4000: 8}, problems=10)
     short = reproduce("--list", "--results", tmp_path)
     assert re.search(r"^compare-n-zero +The .* 1 of 13 runs *$", short, re.MULTILINE)
-    assert re.search(r"^mazes-201 +Mazes of 201×201 +2 of 11 runs *$", short, re.MULTILINE)
+    assert re.search(r"^mazes-201 +Mazes of 201×201 +2 networks *$", short, re.MULTILINE)
     text = reproduce("--list", "--all", "--results", tmp_path)
     # How long the rest takes depends on the recipes, which may change.
     state = r"^compare-n-zero +The .* 1 of 13 runs +Text, .* the rest about \d+ .* on an H200 *$"

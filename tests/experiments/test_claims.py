@@ -155,7 +155,7 @@ def test_without_records_no_claim_was_run(tmp_path: Path) -> None:
 
 def test_links_of_the_page_resolve() -> None:
     page = (REPOSITORY / "RESULTS.md").read_text(encoding="utf-8")
-    titles = re.findall(r"^## (.*)$", page, flags=re.MULTILINE)
+    titles = re.findall(r"^##+ (.*)$", page, flags=re.MULTILINE)
     # As GitHub makes them: lower case, letters, digits and hyphens, a hyphen for every space.
     anchors = {
         "".join(c for c in title.lower().replace(" ", "-") if c.isalnum() or c in "-_")
