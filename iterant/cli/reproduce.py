@@ -213,13 +213,13 @@ def _test_networks(
 
 
 def _show(experiment: Experiment | MazeExperiment, records: Records) -> None:
-    """Print its tables, without empty columns; rich breaks what does not fit."""
+    """Print its table, without empty columns; rich breaks what does not fit."""
     console().print(f"{experiment.title} ({experiment.place})", style="bold")
     left_out = _LEFT_OUT if console().width < _WIDE else ()
-    for rows in experiment.tables(records):
-        names = [name for name in rows[0] if any(row[name] for row in rows)]
-        names = [name for name in names if name not in left_out]
-        print_table(names, *([row[name] for name in names] for row in rows))
+    rows = experiment.make_table(records)
+    names = [name for name in rows[0] if any(row[name] for row in rows)]
+    names = [name for name in names if name not in left_out]
+    print_table(names, *([row[name] for name in names] for row in rows))
     if experiment.note:
         console().print(experiment.note)
 

@@ -227,13 +227,15 @@ class Experiment:
         keys = [row.model for row in self.rows if not isinstance(row.measure, Solved)]
         return tuple(MODELS[key] for key in dict.fromkeys(keys))
 
-    def tables(self, records: Records) -> list[list[TableRow]]:
-        """Its table, alone in a list."""
+    def make_table(self, records: Records) -> list[TableRow]:
+        """Ours beside the paper's, a row for each of `rows`."""
         # Labels repeat between tasks, so rows name the task too.
         tasks = [MODELS[row.model].task for row in self.rows]
         several = len({*tasks}) > 1
-        return [[row.cells(records, f"{task}: " if several else "")
-                 for row, task in zip(self.rows, tasks, strict=True)]]  # fmt: skip
+        return [
+            row.cells(records, f"{task}: " if several else "")
+            for row, task in zip(self.rows, tasks, strict=True)
+        ]
 
     def state(self, records: Records) -> str:
         """How much of it is there: ``29 of 30 runs``; ``3 networks`` of later tests."""

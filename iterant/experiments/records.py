@@ -53,10 +53,6 @@ CONFIDENT = "solved by the most confident"
 ANY = "any shortest path"
 """The key of mazes whose answer is a shortest path, whichever, by iterations."""
 
-LABELS = ("first of down, left, right, up", "one shortest path", "median shortest paths")
-"""The keys of the audit of labels: mazes whose label is that shortest path, mazes that have one
-shortest path only, and how many paths a maze has."""
-
 CONVERGED = 0.99
 """Training accuracy from which the paper counts a network as converged."""
 
@@ -294,7 +290,6 @@ def check_figures(figures: Mapping[str, Any]) -> None:
         if ANY in test:
             counts = [*(test[ANY][steps] for steps in test["solved"]), test["answers changed"]]
             _check_counts(f"test {name}", counts, test["problems"])
-            _check_numbers(f"test {name}", [test.get("labels", {}).get(key) for key in LABELS])
     for name, study in figures["studies"].items():
         if "right" in study:
             _check_counts(f"study {name}", study["right"], study["samples"])

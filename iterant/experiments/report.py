@@ -98,7 +98,7 @@ def _section(one: Experiment | MazeExperiment, records: Records) -> str:
 def _numbers(one: Experiment | MazeExperiment, records: Records) -> list[str]:
     """Its tables, or links to the tables of the paper that have all its rows."""
     if isinstance(one, MazeExperiment):
-        return [markdown(rows) for rows in one.tables(records)]
+        return [markdown(one.make_table(records))]
     rows = set(one.rows)
     tables = [
         table for table in EXPERIMENTS.values()
@@ -107,7 +107,7 @@ def _numbers(one: Experiment | MazeExperiment, records: Records) -> list[str]:
     if rows <= {row for table in tables for row in table.rows}:
         return [f"The numbers: {', '.join(map(_link, tables))}."]
     # Rows that were not run and that the paper has no number for say nothing.
-    cells = [row for row in one.tables(records)[0] if row["all seeds"] or row["the paper"]]
+    cells = [row for row in one.make_table(records) if row["all seeds"] or row["the paper"]]
     return [markdown(cells) if cells else "Not run; the paper gives a picture only."]
 
 

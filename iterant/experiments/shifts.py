@@ -2,7 +2,7 @@
 
     >>> measure_mazes(["mazes", "runs/m-s0"], GRID, "results/runs/mazes.jsonl", processes=2)
     >>> measure_mazes(["mazes"], maze_hard("data/train"), "results/runs/mazes.jsonl")
-    >>> MAZE_EXPERIMENTS["maze-shifts"].tables(read_results())[0][0]["network"]
+    >>> MAZE_EXPERIMENTS["maze-shifts"].make_table(read_results())[0]["network"]
     'max-plus'
 
 The grid is size × loops (p) × where the start is, as in "On Logical Extrapolation for Mazes with
@@ -30,13 +30,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import numpy as np
 import torch
 
 from iterant import registry
 from iterant.errors import UsageError
 from iterant.experiments.models import MODELS
-from iterant.experiments.records import ANY, LABELS, Count, Records, TableRow, largest_tests
+from iterant.experiments.records import ANY, Count, Records, TableRow, largest_tests
 from iterant.experiments.statistics import mean_of
 from iterant.formatting import counted, seconds
 from iterant.halting import ExactRest
@@ -46,7 +45,6 @@ from iterant.io.results import make_result
 from iterant.nets import parameter_count
 from iterant.nets.protocol import Net, depth_of, like
 from iterant.solving import BUDGET, LAST_LAYER, solve
-from iterant.tasks.mazes.grid import descend, distances, from_image, shortest_paths, whole_cells
 from iterant.tasks.protocol import Batch, Task, slices, with_problems
 from iterant.zoo.loading import folder_of, load
 
@@ -97,16 +95,12 @@ class MazeTest:
         return task, task.sample(self.count, size=self.size, seed=_SEED)
 
 
-def grid(counts: dict[int, int] | int = 100, steps: int = 0) -> tuple[MazeTest, ...]:
-    """Knutson et al.'s grid, small mazes first; ``counts``: mazes of a cell, or by size."""
-    return tuple(
-        MazeTest(n, f"start={start},p={p:g}", counts if isinstance(counts, int) else counts[n],
-                 steps)
-        for n in SIZES for p in LOOPS for start in STARTS
-    )  # fmt: skip
-
-
-GRID = grid()
+CELLS = {
+    f"{n} start={start},p={p:g}": (n, p, start) for n in SIZES for p in LOOPS for start in STARTS
+}
+"""Size, loops and start of the cells of Knutson et al.'s grid by name, small mazes first."""
+GRID = tuple(MazeTest(n, name.partition(" ")[2]) for name, (n, _, _) in CELLS.items())
+"""The grid with 100 mazes in each cell."""
 LARGE = tuple(MazeTest(201, f"start={start},p=0.1", 25) for start in STARTS)
 """Mazes with loops that are larger than any in the grid."""
 
@@ -153,8 +147,7 @@ def measure_test(net: Net, test: MazeTest) -> dict[str, Any]:
         for steps, prediction in {few: before, many: after}.items():
             solved[steps] += int(task.solved(prediction, part).sum())
             any_solved[steps] += int(task.any_right(prediction, part).sum())
-    figures = {"labels": audit(batch)} if test.data else {}
-    return figures | {
+    return {
         "problems": len(batch),
         "solved": {str(steps): count for steps, count in solved.items()},
         ANY: {str(steps): count for steps, count in any_solved.items()},
@@ -164,16 +157,6 @@ def measure_test(net: Net, test: MazeTest) -> dict[str, Any]:
         "test seed": _SEED,
         "seconds": round(time.monotonic() - start, 2),
     }
-
-
-def audit(batch: Batch) -> dict[str, Any]:
-    """How the targets of mazes with several shortest paths were chosen, and how many there are."""
-    mazes, targets = from_image(batch.inputs), whole_cells(batch.targets.numpy())
-    steps = distances(mazes)
-    paths = shortest_paths(mazes, steps)
-    same = (descend(mazes, steps) == targets).all(axis=(1, 2))
-    counts = int(same.sum()), int((paths == 1).sum()), float(np.median(paths))
-    return dict(zip(LABELS, counts, strict=True))
 
 
 def measure_mazes(
@@ -323,17 +306,14 @@ GOAL = 99.0
 Results = Mapping[str, Sequence[Count]]
 """Of one network, by the name of the test: one for each seed."""
 
-CELLS = {
-    f"{n} start={start},p={p:g}": (n, p, start) for n in SIZES for p in LOOPS for start in STARTS
-}
-"""Size, loops and start of the cells of the grid, by name."""
 _PARTS = {
-    "dead end, no loops": (False, "dead-end"),
-    "anywhere, no loops": (False, "any"),
-    "dead end, loops": (True, "dead-end"),
-    "anywhere, loops": (True, "any"),
+    f"{'anywhere' if start == 'any' else 'dead end'}, {'loops' if loops else 'no loops'}": {
+        name for name, (_, p, of_cell) in CELLS.items() if (p > 0, of_cell) == (loops, start)
+    }
+    for loops in (False, True)
+    for start in STARTS
 }
-"""Columns that each cover a part of the grid: whether there are loops, and the start."""
+"""Columns that each cover a part of the grid, with the names of its cells."""
 
 
 @dataclass(frozen=True)
@@ -345,7 +325,7 @@ class MazeExperiment:
     note: str
     tests: Collection[str]
     """Their names"""
-    make_tables: Callable[[dict[str, Results], dict[str, str]], list[list[TableRow]]]
+    make_rows: Callable[[dict[str, Results], dict[str, str]], list[TableRow]]
     """From the results and the numbers of parameters of all networks"""
     place = "past the paper"
 
@@ -361,11 +341,13 @@ class MazeExperiment:
             for model, by_name in sorted(by_model.items())
         }
 
-    def tables(self, records: Records) -> list[list[TableRow]]:
-        """Its tables; empty ones are left out."""
+    def make_table(self, records: Records) -> list[TableRow]:
+        """Networks of ours, and published numbers."""
         parameters = {one.model: f"{one.figures['parameters']:,}" for one in records.all
                       if "parameters" in one.figures}  # fmt: skip
-        return list(filter(None, self.make_tables(self.results(records), parameters)))
+        rows = self.make_rows(self.results(records), parameters)
+        columns = dict.fromkeys(column for row in rows for column in row)
+        return [{column: row.get(column, "") for column in columns} for row in rows]
 
     def state(self, records: Records) -> str:
         """How many networks were tested."""
@@ -401,66 +383,49 @@ def _floor(tests: Sequence[Count], share: Callable[[Count], float] = any_path) -
     return f"{math.floor(100 * fmean(map(share, tests)) + 1e-9) / 100:.2f} %" if tests else ""
 
 
-def _seeds(cells: Results) -> str:
-    """How many seeds there are, and in the cell with the fewest if not all are in every cell."""
-    every = len({one.seed for tests in cells.values() for one in tests})
-    fewest, size = min(
-        ((len(tests), CELLS[name][0]) for name, tests in cells.items()), default=(every, 0)
-    )
-    return str(every) + (f"; from size {size} on at least {fewest}" if fewest < every else "")
-
-
 def _lowest(cells: Results) -> str:
     """The cell with the lowest mean over seeds."""
-    means = [(fmean(map(any_path, cells[name])), name) for name in CELLS if name in cells]
+    means = {name: fmean(map(any_path, cells[name])) for name in CELLS if name in cells}
     if not means:
         return ""
-    lowest, name = min(means, key=lambda mean: mean[0])
+    name = min(means, key=lambda name: means[name])
     n, p, start = CELLS[name]
-    where = f" (n = {n}, p = {p:g}, {STARTS[start]})" if lowest < 100 else ""
+    where = f" (n = {n}, p = {p:g}, {STARTS[start]})" if means[name] < 100 else ""
     return f"{_floor(cells[name])}{where}"
 
 
-def _shift_tables(networks: dict[str, Results], parameters: dict[str, str]) -> list[list[TableRow]]:
+def _shift_rows(networks: dict[str, Results], parameters: dict[str, str]) -> list[TableRow]:
     """A row for each network on the grid, then published numbers on parts of it."""
-    good, changed = (
-        f"cells with ≥ {GOAL:g} % in every seed",
-        f"answers changed after {LONGER} times the iterations",
-    )
-    columns = ("network", "parameters", "seeds", *_PARTS, "lowest cell", good, "exact, all cells",
-               changed, "201×201, p = 0.1", "source")  # fmt: skip
     rows = []
     for model, by_name in networks.items():
         cells = {name: tests for name, tests in by_name.items() if name in CELLS}
         results = [one for tests in cells.values() for one in tests]
         large = [one for test in LARGE for one in by_name.get(test.name, ())]
-        reached = sum(all(any_path(one) >= GOAL for one in tests) for tests in cells.values())
-        row = {
+        parts = {column: [one for name in names & cells.keys() for one in cells[name]]
+                 for column, names in _PARTS.items()}  # fmt: skip
+        good = sum(all(any_path(one) >= GOAL for one in tests) for tests in cells.values())
+        changed = sum(one.figures["answers changed"] for one in results)
+        rows.append({
             "network": network_title(model),
             "parameters": parameters.get(model, ""),
-            "seeds": _seeds(cells),
+            "seeds": str(len({one.seed for one in results})),
+            **{column: _floor(tests) for column, tests in parts.items()},
             "lowest cell": _lowest(cells),
-            good: f"{reached} of {len(cells)}",
+            f"cells with ≥ {GOAL:g} % in every seed": f"{good} of {len(cells)}",
             "exact, all cells": _floor(results, exact),
-            changed: f"{sum(one.figures['answers changed'] for one in results):,} of "
-                     f"{sum(one.problems for one in results):,}",
+            f"answers changed after {LONGER} times the iterations":
+                f"{changed:,} of {sum(one.problems for one in results):,}",
             "201×201, p = 0.1": _floor(large),
-        }  # fmt: skip
-        for column, part in _PARTS.items():
-            inside = {name for name, (_, p, start) in CELLS.items() if (p > 0, start) == part}
-            row[column] = _floor([one for name in cells.keys() & inside for one in cells[name]])
-        rows.append(row)
+        })  # fmt: skip
     for one in PUBLISHED:
         if one.test in _PARTS:
             number = f"{one.any_path:g} %" + (f" ({one.note})" if one.note else "")
             rows.append({"network": one.system, one.test: number, "source": one.source})
-    return [[{column: row.get(column, "") for column in columns} for row in rows]]
+    return rows
 
 
-def _hard_tables(networks: dict[str, Results], parameters: dict[str, str]) -> list[list[TableRow]]:
-    """Ours and published numbers on Maze-Hard and Maze-Unique; how Maze-Hard's labels are."""
-    columns = ("network", "mazes", "parameters", "exact", "any shortest path", "seeds", "note",
-               "source")  # fmt: skip
+def _hard_rows(networks: dict[str, Results], parameters: dict[str, str]) -> list[TableRow]:
+    """Ours and published numbers on Maze-Hard and Maze-Unique."""
     rows = []
     for name, title, ours in (
         (_HARD, "Maze-Hard, test half", ""),
@@ -475,42 +440,16 @@ def _hard_tables(networks: dict[str, Results], parameters: dict[str, str]) -> li
                     "parameters": parameters.get(model, ""), "exact": _percent(tests, exact),
                     "any shortest path": _percent(tests, any_path), "seeds": str(len(tests)),
                 })  # fmt: skip
-        for one in (one for one in PUBLISHED if one.test == name):
-            numbers = {"exact": one.exact, "any shortest path": one.any_path}
-            rows.append({
-                "network": one.system, "mazes": title,
-                "parameters": one.parameters, "note": one.note,
-                "source": one.source or "reported; not found by us",
-                **{key: f"{value:g} %" for key, value in numbers.items() if value is not None},
-            })  # fmt: skip
-    return [
-        [{column: row.get(column, "") for column in columns} for row in rows],
-        _labels(networks),
-    ]
-
-
-def _labels(networks: dict[str, Results]) -> list[TableRow]:
-    """How the labels of Maze-Hard's halves were chosen; [] without a test on its files."""
-    texts: dict[str, list[str]] = {}
-    for half, name in {"training half": _HARD_TRAIN, "test half": _HARD}.items():
-        tests = [one for by_name in networks.values() for one in by_name.get(name, ())]
-        audits = [one for one in tests if set(LABELS) <= set(one.figures.get("labels", {}))]
-        if audits:
-            most = max(audits, key=lambda one: one.problems)
-            same, unique, median = (most.figures["labels"][label] for label in LABELS)
-            of = f"of {most.problems:,}"
-            texts[half] = [f"{same:,} {of}", f"{unique:,} {of}", f"{median:,.0f}"]
-    labels = (
-        "labels that are the path down the distance to the goal which takes the first of down, "
-        "left, right, up",
-        "mazes with one shortest path",
-        "median number of shortest paths",
-    )
-    return [
-        {"labels of Maze-Hard": label, **{half: text[row] for half, text in texts.items()}}
-        for row, label in enumerate(labels)
-        if texts
-    ]
+        rows += [
+            {
+                "network": one.system, "mazes": title, "parameters": one.parameters,
+                "exact": f"{one.exact:g} %",
+                "any shortest path": f"{one.any_path:g} %" if one.any_path else "",
+                "seeds": "", "note": one.note, "source": one.source or "reported; not found by us",
+            }
+            for one in PUBLISHED if one.test == name
+        ]  # fmt: skip
+    return rows
 
 
 _EXPERIMENTS = (
@@ -522,15 +461,17 @@ _EXPERIMENTS = (
         "its state is at rest, or for n² iterations (at least 1,000), then "
         f"{LONGER} times as long. Knutson et al. report that DT-Net and PI-Net collapse with "
         "loops, however long they run.",
-        {*CELLS, *(test.name for test in LARGE)}, _shift_tables,
+        {*CELLS, *(test.name for test in LARGE)}, _shift_rows,
     ),
     MazeExperiment(
         "maze-hard", "Maze-Hard and Maze-Unique",
         "Exact: the answer equals the label, one of many shortest paths. The published systems "
         "were trained on the training half of Maze-Hard; ours saw neither half in training, and "
         "its recipe was chosen with the help of the training half. Our mazes of Maze-Unique's "
-        "kind are generated: 29×29, start anywhere, path of 100 to 140 steps.",
-        {_HARD, _HARD_TRAIN, _UNIQUE}, _hard_tables,
+        "kind are generated: 29×29, start anywhere, path of 100 to 140 steps. All 1,000 labels of "
+        "the training half are the path down the distance to the goal which takes the first of "
+        "down, left, right, up; no maze has a single shortest path, the median has 3,873,744.",
+        {_HARD, _HARD_TRAIN, _UNIQUE}, _hard_rows,
     ),
 )  # fmt: skip
 MAZE_EXPERIMENTS: dict[str, MazeExperiment] = {one.name: one for one in _EXPERIMENTS}

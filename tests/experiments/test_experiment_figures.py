@@ -22,7 +22,7 @@ def lines(name: str, records: Records) -> dict[str, Line]:
 
 def cell(name: str, records: Records) -> str:
     """The number in the only row of a table that has runs."""
-    (rows,) = EXPERIMENTS[name].tables(records)
+    rows = EXPERIMENTS[name].make_table(records)
     (row,) = [row for row in rows if row["seeds"] != "not run"]
     return row["all seeds"]
 

@@ -36,7 +36,7 @@ def test_a_run_of_the_papers_network_fills_its_row(
     (record,) = read_records(results).all
     assert (record.model, record.seed) == ("mazes-recall-a0.01", 3)
     assert [count.name for count in record.counts] == ["201", "801"]
-    ((theirs, _),) = EXPERIMENTS["mazes-801"].tables(read_records(results))
+    theirs, _ = EXPERIMENTS["mazes-801"].make_table(read_records(results))
     assert theirs["all seeds"] == "0.00 % after 1 and 2"
 
 

@@ -103,8 +103,7 @@ def test_row_with_curves(
 
 
 def table(folder: Path, name: str) -> list[dict[str, str]]:
-    (rows,) = EXPERIMENTS[name].tables(read_records(folder))
-    return rows
+    return EXPERIMENTS[name].make_table(read_records(folder))
 
 
 def test_how_many_runs_there_are(tmp_path: Path) -> None:
