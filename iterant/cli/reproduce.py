@@ -127,8 +127,6 @@ def _read(folders: list[Path], *, or_shipped: bool) -> Records:
         else:
             echo(f"there is no {folders[-1]} yet; give --results the folder of a clone, or --train")
     records = read_records(*folders)
-    for file in records.torn:
-        echo(f"{file} ends in the middle of a record, which is left out; copy the file again")
     for record in records.all:
         # Chess networks that were trained for a time have no table.
         smaller = record.is_run and record.reduced and record.reduced.keys() != {"seconds"}

@@ -33,7 +33,7 @@ from typing import Any
 
 from iterant.errors import RunError
 from iterant.experiments.models import MODELS
-from iterant.io import append_line, is_torn, read_json, read_lines, write_json
+from iterant.io import append_line, read_json, read_lines, write_json
 from iterant.io.files import PathLike, make_folder, quoted, to_json
 from iterant.io.results import check_result, make_result
 from iterant.training.recipe import current_names
@@ -152,8 +152,6 @@ class Records:
     """All records of some files, by model and seed."""
 
     all: tuple[Record, ...] = ()
-    torn: tuple[Path, ...] = ()
-    """Files that end in the middle of a record, which is left out"""
 
     def of(self, model: str) -> tuple[Record, ...]:
         """The finished runs and the later tests of one model, by seed."""
@@ -188,10 +186,8 @@ def read_records(*places: PathLike) -> Records:
     """All records in these files and folders; a folder that does not exist has none."""
     seen: dict[tuple[Any, ...], Path] = {}
     records: list[Record] = []
-    torn: list[Path] = []
     for file in (file for place in places for file in _files(Path(place))):
         many = file.suffix == ".jsonl"
-        torn += [file] if many and is_torn(file) else []
         for number, line in enumerate(read_lines(file) if many else [read_json(file)], start=1):
             record = _record(line, file, number)
             if record is None:
@@ -207,7 +203,7 @@ def read_records(*places: PathLike) -> Records:
                     )
                 seen[key] = file
             records.append(record)
-    return Records(tuple(sorted(records, key=lambda one: (one.model, one.seed))), tuple(torn))
+    return Records(tuple(sorted(records, key=lambda one: (one.model, one.seed))))
 
 
 def largest_tests(tests: Iterable[Count]) -> list[Count]:
@@ -271,47 +267,45 @@ def check_figures(figures: Mapping[str, Any]) -> None:
     Users copy and edit these files.
     """
     training = figures.get("training", {})
-    checked = {**figures, "recipe": training.get("recipe", {})}
-    kinds = {"model": str, "finished": bool, "reduced": dict, "tests": dict, "studies": dict,
-             "recipe": dict}  # fmt: skip
-    for name, kind in kinds.items():
-        if not isinstance(checked[name], kind):
-            raise TypeError(f"{name} is {reprlib.repr(checked[name])}")
-    _check_counts("seed", [figures["seed"]])
-    _check_counts("parameters", [figures.get("parameters", 0)])
+    for value, kind in (
+        (figures["model"], str), (figures["finished"], bool), (figures["reduced"], dict),
+        (training.get("recipe", {}), dict),
+    ):  # fmt: skip
+        if not isinstance(value, kind):
+            raise TypeError(f"{reprlib.repr(value)} is of the wrong type")
+    _check_counts([figures["seed"], figures.get("parameters", 0)])
     for name in training.keys() & {"train", "validation"}:
-        _check_counts(name, [training[name]["solved"]], training[name]["of"])
-    for name, test in figures["tests"].items():
-        solved = test["solved"]
-        if isinstance(solved, dict):
-            solved = [solved[steps] for steps in sorted(solved, key=int)]
-        _check_counts(f"test {name}", solved, test["problems"])
-        _check_counts(f"test {name}", test.get(CONFIDENT, [0]), test["problems"])
+        _check_counts([training[name]["solved"]], training[name]["of"])
+    for test in figures["tests"].values():
+        curves = [test["solved"], test.get(CONFIDENT, [0])]
+        if isinstance(test["solved"], dict):
+            steps = sorted(test["solved"], key=int)
+            curves = [[test[key][n] for n in steps] for key in ("solved", ANY) if key in test]
         if ANY in test:
-            counts = [*(test[ANY][steps] for steps in test["solved"]), test["answers changed"]]
-            _check_counts(f"test {name}", counts, test["problems"])
-    for name, study in figures["studies"].items():
+            curves.append([test["answers changed"]])
+        for curve in curves:
+            _check_counts(curve, test["problems"])
+    for study in figures["studies"].values():
         if "right" in study:
-            _check_counts(f"study {name}", study["right"], study["samples"])
+            _check_counts(study["right"], study["samples"])
         means = ("recovered", "mean iterations", "mean iterations to first")
-        _check_numbers(f"study {name}", [study.get(key) for key in means])
-        _check_numbers(f"study {name}", study.get("mean iterations by index", [0]))
-        for inputs in ("problems", "random inputs"):
-            # The key "problems" may also hold a number of problems.
-            if isinstance(study.get(inputs), dict):
-                _check_numbers(f"study {name}", study[inputs]["change"])
+        lists = [[study.get(key) for key in means], study.get("mean iterations by index", [0])]
+        # The key "problems" may also hold a number of problems.
+        inputs = (study.get(key) for key in ("problems", "random inputs"))
+        for numbers in [*lists, *(one["change"] for one in inputs if isinstance(one, dict))]:
+            _check_numbers(numbers)
 
 
-def _check_numbers(name: str, values: Any) -> None:
+def _check_numbers(values: Any) -> None:
     """Check for a non-empty list of numbers; None stands for a missing one."""
     numbers = (int, float, type(None))
     if type(values) is not list or not values or any(type(one) not in numbers for one in values):
-        raise ValueError(f"{name} has {reprlib.repr(values)}")
+        raise ValueError(f"{reprlib.repr(values)} are no numbers")
 
 
-def _check_counts(name: str, values: Any, most: Any = 2**53) -> None:
+def _check_counts(values: Any, most: Any = 2**53) -> None:
     """Check for a non-empty list of integers from 0 to ``most``, at most 2**53: exact as floats."""
-    _check_numbers(name, values)
+    _check_numbers(values)
     possible = type(most) is int and 0 < most <= 2**53
     if not possible or not all(type(count) is int and 0 <= count <= most for count in values):
-        raise ValueError(f"{name} has {reprlib.repr(values)} of {reprlib.repr(most)}")
+        raise ValueError(f"{reprlib.repr(values)} of {reprlib.repr(most)}")
