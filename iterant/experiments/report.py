@@ -9,9 +9,9 @@ from collections import Counter
 from pathlib import Path
 
 from iterant.experiments.catalogue import EXPERIMENTS, PEAKS, Experiment
-from iterant.experiments.claims import AT_REST, CLAIMS, LINEAR, MARGIN, REACHED, VERDICTS
+from iterant.experiments.claims import AT_REST, CLAIMS, LINEAR, MARGIN, VERDICTS
 from iterant.experiments.figures import pictures
-from iterant.experiments.measures import Peaks, Solved
+from iterant.experiments.measures import REACHED, Peaks, Solved
 from iterant.experiments.models import MODELS, OURS
 from iterant.experiments.records import Records, precisions, read_results
 from iterant.experiments.shifts import MAZE_EXPERIMENTS, MazeExperiment
