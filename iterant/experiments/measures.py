@@ -196,10 +196,7 @@ class Solved(Measure):
             return Cell()
         all_steps = sorted({steps for one in counts for steps in one.solved})
         values = {steps: value for steps in all_steps if (value := self.after(steps, records))}
-        steps_by_text: dict[str, list[str]] = {}
-        for steps, value in values.items():
-            steps_by_text.setdefault(value.percent, []).append(f"{steps:,}")
-        texts = (f"{text} after {' and '.join(steps)}" for text, steps in steps_by_text.items())
+        texts = (f"{value.percent} after {steps:,}" for steps, value in values.items())
         problems = {f"{one.problems:,} problems" for one in counts}
         precisions = {f"tested in {name}" for one in counts if (name := one.precision) != "fp32"}
         tests = ", ".join([*sorted(problems), *sorted(precisions)])

@@ -37,7 +37,7 @@ def test_a_run_of_the_papers_network_fills_its_row(
     assert (record.model, record.seed) == ("mazes-recall-a0.01", 3)
     assert [count.name for count in record.counts] == ["201", "801"]
     theirs, _ = EXPERIMENTS["mazes-801"].make_table(read_records(results))
-    assert theirs["all seeds"] == "0.00 % after 1 and 2"
+    assert theirs["all seeds"] == "0.00 % after 1, 0.00 % after 2"
 
 
 def small_mazes() -> Any:
