@@ -84,7 +84,7 @@ def reproduce(
         raise UsageError(f"--results is a folder, {str(results)!r} is a file")
     folders = [results / part for part in FOLDERS]
     if name is None:
-        records = _read(folders, or_shipped=looks_only).whole
+        records = _read(folders, or_shipped=looks_only)
         if list_:
             _show_list(records, complete=all_)
         else:
@@ -108,7 +108,7 @@ def reproduce(
             )
         with output_may_fail():
             _train_missing(chosen, folders, seeds, budget, device, data)
-    records = _read(folders, or_shipped=looks_only and not networks).whole
+    records = _read(folders, or_shipped=looks_only and not networks)
     _show(chosen, records)
     for path in save_pictures(chosen, records, results / "figures"):
         echo(f"drawn in {path}")
@@ -128,14 +128,10 @@ def _read(folders: list[Path], *, or_shipped: bool) -> Records:
             echo(f"there is no {folders[-1]} yet; give --results the folder of a clone, or --train")
     records = read_records(*folders)
     for record in records.all:
-        # Chess networks that were trained for a time have no table.
-        smaller = record.is_run and record.reduced and record.reduced.keys() != {"seconds"}
         # Networks that are tested on other mazes may have any name.
         on_other_mazes = any(test.any_path for test in record.counts)
         if record.model not in MODELS and not on_other_mazes:
             echo(f"{record.file} is of an unknown model, {record.model!r}; it is not used")
-        elif smaller:
-            echo(f"{record.file} is of a smaller run and is not used")
     return records
 
 
@@ -169,7 +165,7 @@ def _train_missing(
     from iterant.experiments import reproduce as todo
     from iterant.experiments.records import read_records
 
-    runs = todo.missing(experiment, read_records(*folders).whole, seeds)
+    runs = todo.missing(experiment, read_records(*folders), seeds)
     if not runs:
         echo("every run is there already; give more --seeds for another")
         return

@@ -8,8 +8,7 @@ A record is a result (see `iterant.io.results`) of one network. Its figures are
 
     model, seed   a key of `MODELS`, and the seed of the run
     finished      whether the recipe ended or validation was perfect
-    reduced       differences from the model's recipe: {} none, {"seconds": 75} trained for a time;
-                  records of reduced runs count in no table
+    reduced       differences from the model's recipe: {} none, {"seconds": 75} trained for a time
     precision     of training
     training      accuracies, recipe, history. Records without it are later tests of a network;
                   they count in rows without curves, not as runs
@@ -18,8 +17,9 @@ A record is a result (see `iterant.io.results`) of one network. Its figures are
                   kinds of mazes by "SIZE KIND:PROBLEMS:ITERATIONS" (`iterant.experiments.shifts`)
     studies       interventions and convergence, by name
 
-A ``.jsonl`` file has one record a line, a ``.json`` file is one record. Two records of the same
-network are an error that names both files.
+A ``.jsonl`` file has one record a line, a ``.json`` file is one record. Records of unfinished or
+reduced runs count in no table and are left out. Two records of the same network are an error that
+names both files.
 """
 
 from __future__ import annotations
@@ -81,8 +81,6 @@ class Record:
 
     model: str
     seed: int
-    finished: bool
-    reduced: Mapping[str, Any]
     figures: Mapping[str, Any]
     file: Path
 
@@ -130,7 +128,7 @@ class Record:
     def failed(self) -> bool:
         """Whether training diverged, so that there was nothing to test: it solves nothing."""
         diverged = "train" not in self.figures.get("training", {"train": None})
-        return diverged and self.finished and not self.figures["tests"]
+        return diverged and not self.figures["tests"]
 
     @property
     def converged(self) -> bool:
@@ -149,27 +147,22 @@ class Record:
 
 @dataclass(frozen=True)
 class Records:
-    """All records of some files, by model and seed."""
+    """The records of some files, by model and seed."""
 
     all: tuple[Record, ...] = ()
 
     def of(self, model: str) -> tuple[Record, ...]:
-        """The finished runs and the later tests of one model, by seed."""
-        return tuple(one for one in self.all if one.model == model and one.finished)
+        """The runs and the later tests of one model, by seed."""
+        return tuple(one for one in self.all if one.model == model)
 
     def runs(self, model: str) -> tuple[Record, ...]:
-        """The finished runs of one model, by seed."""
+        """The runs of one model, by seed."""
         return tuple(one for one in self.of(model) if one.is_run)
 
     @property
-    def whole(self) -> Records:
-        """The records of unreduced runs: trained by their model's recipe."""
-        return Records(tuple(one for one in self.all if not one.reduced))
-
-    @property
     def names(self) -> set[str]:
-        """The names of the finished runs."""
-        return {one.name for one in self.all if one.finished and one.is_run}
+        """The names of the runs."""
+        return {one.name for one in self.all if one.is_run}
 
 
 def read_results(results: PathLike = "results") -> Records:
@@ -192,10 +185,9 @@ def read_records(*places: PathLike) -> Records:
             record = _record(line, file, number)
             if record is None:
                 continue
-            reduced = str(sorted(record.reduced.items()))
-            parts = {(one.name, one.problems, *one.solved) for one in record.counts}
-            parts |= {(record.finished,)} if record.is_run else set()
-            for key in ((record.name, reduced, *part) for part in parts):
+            keys = [(record.name, one.name, one.problems, *one.solved) for one in record.counts]
+            keys += [(record.name,)] if record.is_run else []
+            for key in dict.fromkeys(keys):
                 if key in seen:
                     raise RunError(
                         f"{record.model} with seed {record.seed} is recorded twice, in "
@@ -238,7 +230,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _record(line: Any, file: Path, number: int) -> Record | None:
-    """Check a record; None for a result of another kind in a ``.json`` file."""
+    """Check a record; None for one that does not count, or another result in a ``.json`` file."""
     where = f"{quoted(file)}, record {number}"
     result = check_result(line, where)
     figures = result["figures"]
@@ -257,8 +249,8 @@ def _record(line: Any, file: Path, number: int) -> Record | None:
             f"{where} is of seed {figures['seed']} in its figures and of {result['seed']} beside "
             "them; restore it from a copy, or remove it"
         )
-    return Record(figures["model"], figures["seed"], figures["finished"], figures["reduced"],
-                  figures, file)  # fmt: skip
+    counts = figures["finished"] and not figures["reduced"]
+    return Record(figures["model"], figures["seed"], figures, file) if counts else None
 
 
 def check_figures(figures: Mapping[str, Any]) -> None:

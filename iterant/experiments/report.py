@@ -27,8 +27,8 @@ _PAGE = Path(__file__).with_name("results.md")
 
 
 def results_page(results: PathLike, records: Records | None = None) -> str:
-    """RESULTS.md from a folder of results, or from these records; reduced runs are left out."""
-    records = (read_results(results) if records is None else records).whole
+    """RESULTS.md from a folder of results, or from these records."""
+    records = read_results(results) if records is None else records
     return _PAGE.read_text(encoding="utf-8").format(
         claims=_claims(records),
         precision=precisions(

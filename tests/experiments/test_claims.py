@@ -172,6 +172,6 @@ def test_links_of_the_page_resolve() -> None:
 
 def test_the_readme_has_the_numbers_of_the_records() -> None:
     results = REPOSITORY / "results"
-    table = headline(read_results(results).whole)
+    table = headline(read_results(results))
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     assert table in readme, f"records have changed: the table of README.md is now\n\n{table}\n"

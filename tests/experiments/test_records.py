@@ -91,7 +91,7 @@ def test_required_fields() -> None:
 def test_every_measure_accepts_a_valid_record(path: tuple[Any, ...], value: Any) -> None:
     figures = changed(path, value)
     if is_valid(figures):
-        record = Record(figures["model"], figures["seed"], True, {}, figures, Path(__file__))
+        record = Record(figures["model"], figures["seed"], figures, Path(__file__))
         assert len(list(record.counts)) <= 2
         for past in MAZE_EXPERIMENTS.values():
             assert past.make_table(Records((record,)))

@@ -108,7 +108,7 @@ def table(folder: Path, name: str) -> list[dict[str, str]]:
 
 def test_how_many_runs_there_are(tmp_path: Path) -> None:
     def state() -> str:
-        return EXPERIMENTS["compare-n-zero"].state(read_results(tmp_path).whole)
+        return EXPERIMENTS["compare-n-zero"].state(read_results(tmp_path))
 
     keep(tmp_path / "runs", "sums-recall-a1", 0, [50], finished=False)
     keep(tmp_path / "runs" / "b", "sums-recall-a1", 1, [50], reduced={"width": 8})
@@ -130,7 +130,7 @@ def test_how_many_runs_there_are(tmp_path: Path) -> None:
 
 def test_pictures_show_the_current_records() -> None:
     results = REPOSITORY / "results"
-    records = read_results(results).whole
+    records = read_results(results)
     drawn: dict[str, Any] = {}
     for one in ALL_EXPERIMENTS.values():
         drawn |= pictures(one, records)
