@@ -182,12 +182,12 @@ def measure_mazes(
     old = read_lines(path) if path.exists() else []
     known = {(line["figures"]["model"], line["seed"], key) for line in old
              for key in line["figures"]["tests"]}  # fmt: skip
-    about = {str(network): _about(network, model) for network in networks}
+    data = next((test.data for test in tests if test.data), None)
+    new = {str(network): _empty_record(network, model, data) for network in networks}
     jobs = [
-        (network, test) for test in tests for network, one in about.items()
-        if (one["model"], one["seed"], test.key) not in known
+        (network, test) for test in tests for network, one in new.items()
+        if (one["figures"]["model"], one["seed"], test.key) not in known
     ]  # fmt: skip
-    new: dict[str, dict[str, Any]] = {}
     done = 0
     pool = ProcessPoolExecutor(
         processes, multiprocessing.get_context("spawn"), torch.set_num_threads, (1,)
@@ -199,14 +199,8 @@ def measure_mazes(
             if figures is None:  # after the deadline
                 continue
             done += 1
-            if network not in new:
-                one = about[network]
-                name = f"{one['model']}-s{one['seed']}"
-                which = f"maze-hard --data {test.data}" if test.data else "maze-shifts"
-                command = f"iterant reproduce {which} --networks {network}"
-                new[network] = make_result(name, one, seed=one["seed"], command=command)
             new[network]["figures"]["tests"][test.key] = figures
-            write_lines(path, [*old, *new.values()])
+            write_lines(path, [*old, *(one for one in new.values() if one["figures"]["tests"])])
             shares = [f"{count:g}" for count in figures[ANY].values()]
             say(f"{time.time() - begin:.0f} s: {done} of {len(jobs)}, {new[network]['name']}, "
                 f"{test.name}: {' and '.join(shares)} of {figures['problems']} "
@@ -226,15 +220,17 @@ def _job(network: str, test: MazeTest, device: str, deadline: float) -> dict[str
     return measure_test(_network(network, device), test) if time.time() < deadline else None
 
 
-def _about(network: PathLike, model: str) -> dict[str, Any]:
-    """The record of a network without its tests."""
+def _empty_record(network: PathLike, model: str, data: str | None) -> dict[str, Any]:
+    """The record of a network without its tests; ``data``: of Maze-Hard, if that is tested."""
     folder = folder_of(network)
     config = read_json(folder / "config.json")
     card, recipe = config.get("card", {}), config.get("recipe", {})
-    name = re.sub(r"-?s\d+$", "", folder.name) or folder.resolve().parent.name
-    return {
-        "model": model or name,
-        "seed": config.get("seed", card.get("seed", 0)),
+    model = model or re.sub(r"-?s\d+$", "", folder.name) or folder.resolve().parent.name
+    seed = config.get("seed", card.get("seed", 0))
+    which = f"maze-hard --data {data}" if data else "maze-shifts"
+    figures = {
+        "model": model,
+        "seed": seed,
         "finished": True,
         "reduced": {},
         "network": str(network),
@@ -246,6 +242,8 @@ def _about(network: PathLike, model: str) -> dict[str, Any]:
         "filter": "none",
         "halting": f"at rest, or a number of iterations, then {LONGER} times as many",
     }
+    command = f"iterant reproduce {which} --networks {network}"
+    return make_result(f"{model}-s{seed}", figures, seed=seed, command=command)
 
 
 # Tables
@@ -318,7 +316,7 @@ class MazeExperiment:
     """Their names"""
     make_rows: Callable[[dict[str, Results], dict[str, str]], list[TableRow]]
     """From the results and the numbers of parameters of all networks"""
-    place = "past the paper"
+    place = "Past the paper"
 
     def results(self, records: Records) -> dict[str, Results]:
         """The results of every network that has some of its tests."""
