@@ -82,13 +82,13 @@ class Job:
     def train(
         self, suffix: str = "", changes: Mapping[str, Any] | None = None, **options: Any
     ) -> RunFolder:
-        """Train or resume the run; ``options`` are those of `train`, and ``tensorboard``.
+        """Train or resume the run; ``options`` are those of `train`.
 
         ``suffix``: of the folder of a variant with ``changes``.
         """
         name, planned = self.planned.name + suffix, self.planned
         resume = self.folder.is_started(name) if self.resume is None or suffix else self.resume
-        tensorboard = options.pop("tensorboard", False)
+        tensorboard = self.folder.plan.options.get("tensorboard", False)
         options |= {
             "device": self.device,
             "data": self.folder.plan.data,
@@ -103,12 +103,7 @@ class Job:
 
 def train_and_evaluate(job: Job) -> dict[str, Any] | None:
     """The default job of a plan: train the run, then evaluate it on the tests not done yet."""
-    start, options = time.monotonic(), job.folder.plan.options
-    # The first two are of earlier versions.
-    if unknown := options.keys() - {"shard_mb", "drop_pool", "tensorboard"}:
-        # They come from a file: trust=True, for example, is for the caller to say.
-        raise RunError(f"unknown options in {job.folder.path}: {', '.join(sorted(unknown))}")
-    run = job.train(tensorboard=options.get("tensorboard", False))
+    start, run = time.monotonic(), job.train()
     if run.state != "finished":
         return None
     if int(os.environ.get("RANK", "0")):
