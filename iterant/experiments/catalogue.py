@@ -144,13 +144,11 @@ class Row:
     measure: Measure
     name: str = ""
     """Shown instead of the model's label: "m = 30" in a grid of m"""
-    text: str = ""
-    """The paper's result where it gives no number"""
 
     @property
     def paper(self) -> Cell:
         """The paper's number."""
-        return Cell(text=self.text) if self.text else paper_cell(self.measure, self.model)
+        return paper_cell(self.measure, self.model)
 
     def cells(self, all_records: Records, task: str = "") -> TableRow:
         """Its texts by column; ``task``: named with what is measured."""
@@ -411,7 +409,7 @@ _ALL = (
     Experiment("mazes-801", "A maze of 801×801", "Text, section 4, and Figure 19",
                note="The paper solves one. Its text has 20,000 iterations; its caption 10,000, but "
                "as many layers as 20,000 have.",
-               table=(Row("mazes-recall-a0.01", Solved("801"), text="one maze"),
+               table=(Row("mazes-recall-a0.01", Solved("801")),
                       Row("mazes-ours", Solved("801")))),
 )  # fmt: skip
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from iterant.experiments.records import CONFIDENT, Count, Record, largest_tests
 from iterant.experiments.statistics import Value, mean_of, peak
+from iterant.formatting import counted
 
 REACHED = 0.99
 """A curve has reached its final accuracy at this share of its peak."""
@@ -197,7 +198,7 @@ class Solved(Measure):
         all_steps = sorted({steps for one in counts for steps in one.solved})
         values = {steps: value for steps in all_steps if (value := self.after(steps, records))}
         texts = (f"{value.percent} after {steps:,}" for steps, value in values.items())
-        problems = {f"{one.problems:,} problems" for one in counts}
+        problems = {counted(one.problems, "problem") for one in counts}
         precisions = {f"tested in {name}" for one in counts if (name := one.precision) != "fp32"}
         tests = ", ".join([*sorted(problems), *sorted(precisions)])
         seeds = {one.seed for one in counts}

@@ -29,6 +29,10 @@ _PAGE = Path(__file__).with_name("results.md")
 def results_page(results: PathLike, records: Records | None = None) -> str:
     """RESULTS.md from a folder of results, or from these records."""
     records = read_results(results) if records is None else records
+    contents = [
+        {"table or figure": _link(one), "in the paper": one.place, "recorded": one.state(records)}
+        for one in EXPERIMENTS.values()
+    ]
     return _PAGE.read_text(encoding="utf-8").format(
         claims=_claims(records),
         precision=precisions(
@@ -37,7 +41,8 @@ def results_page(results: PathLike, records: Records | None = None) -> str:
             if one.model in MODELS and MODELS[one.model].recipe_name != OURS
         ),
         headline=headline(records),
-        contents=_contents(records, Path(results)),
+        contents=markdown(contents),
+        files=_files(records, Path(results)),
         experiments="\n\n".join(_section(one, records) for one in EXPERIMENTS.values()),
         past="\n\n".join(_section(one, records) for one in MAZE_EXPERIMENTS.values()),
         margin=MARGIN,
@@ -67,21 +72,16 @@ def _claims(records: Records) -> str:
     return f"Of {len(rows)} claims: {tally}.\n\n{markdown(rows)}"
 
 
-def _contents(records: Records, results: Path) -> str:
-    """Every table and figure, how much of it is there, and the files of all records."""
-    rows = [
-        {"table or figure": _link(one), "in the paper": one.place, "recorded": one.state(records)}
-        for one in EXPERIMENTS.values()
-    ]
+def _files(records: Records, results: Path) -> str:
+    """The files of all records, as links."""
     files = sorted({one.file for one in records.all})
-    links = ", ".join(
+    links = [
         f"[{file.stem}](results/{file.relative_to(results).as_posix()})"
         if file.is_relative_to(results)
         else file.stem
         for file in files
-    )
-    about = "Records, each with its command, commit, date and hardware"
-    return f"{markdown(rows)}\n\n{about}: {links or 'none'}."
+    ]
+    return ", ".join(links) or "none"
 
 
 def _section(one: Experiment | MazeExperiment, records: Records) -> str:
