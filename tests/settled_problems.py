@@ -4,7 +4,7 @@
     >>> counts["changed"]
     0
 
-Also used by ``scripts/reliability --settled`` with larger numbers.
+Also used by ``scripts/reliability`` with larger numbers.
 """
 
 from __future__ import annotations

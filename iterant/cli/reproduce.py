@@ -57,8 +57,7 @@ def reproduce(
         seeds: seeds per model [default: as many as planned]
         networks: of maze-shifts and maze-hard: test these networks first, on all cores; names,
             runs or folders of weights. maze-hard reads its mazes from --data
-        budget: train or test at most this long, and resume with the same command: 10m, 1h; of
-            training the last 30 s are reserved for tests
+        budget: train or test at most this long, and resume with the same command: 10m, 1h
         results: folder of records and pictures [default: results, or to look only, where that has
             none, the records that ship with iterant]
     """
@@ -85,7 +84,7 @@ def reproduce(
         raise UsageError(f"--results is a folder, {str(results)!r} is a file")
     folders = [results / part for part in FOLDERS]
     if name is None:
-        records = _read(folders, or_shipped=looks_only).whole
+        records = _read(folders, or_shipped=looks_only)
         if list_:
             _show_list(records, complete=all_)
         else:
@@ -109,7 +108,7 @@ def reproduce(
             )
         with output_may_fail():
             _train_missing(chosen, folders, seeds, budget, device, data)
-    records = _read(folders, or_shipped=looks_only and not networks).whole
+    records = _read(folders, or_shipped=looks_only and not networks)
     _show(chosen, records)
     for path in save_pictures(chosen, records, results / "figures"):
         echo(f"drawn in {path}")
@@ -128,17 +127,11 @@ def _read(folders: list[Path], *, or_shipped: bool) -> Records:
         else:
             echo(f"there is no {folders[-1]} yet; give --results the folder of a clone, or --train")
     records = read_records(*folders)
-    for file in records.torn:
-        echo(f"{file} ends in the middle of a record, which is left out; copy the file again")
     for record in records.all:
-        # Chess networks that were trained for a time have no table.
-        smaller = record.is_run and record.reduced and record.reduced.keys() != {"seconds"}
         # Networks that are tested on other mazes may have any name.
         on_other_mazes = any(test.any_path for test in record.counts)
         if record.model not in MODELS and not on_other_mazes:
             echo(f"{record.file} is of an unknown model, {record.model!r}; it is not used")
-        elif smaller:
-            echo(f"{record.file} is of a smaller run and is not used")
     return records
 
 
@@ -172,7 +165,7 @@ def _train_missing(
     from iterant.experiments import reproduce as todo
     from iterant.experiments.records import read_records
 
-    runs = todo.missing(experiment, read_records(*folders).whole, seeds)
+    runs = todo.missing(experiment, read_records(*folders), seeds)
     if not runs:
         echo("every run is there already; give more --seeds for another")
         return
@@ -214,26 +207,24 @@ def _test_networks(
 
 
 def _show(experiment: Experiment | MazeExperiment, records: Records) -> None:
-    """Print its tables, without empty columns; rich breaks what does not fit."""
-    from iterant.experiments.report import tables_of
-
+    """Print its table, without empty columns; rich breaks what does not fit."""
     console().print(f"{experiment.title} ({experiment.place})", style="bold")
     left_out = _LEFT_OUT if console().width < _WIDE else ()
-    for rows in tables_of(experiment, records):
-        print_rows([{k: v for k, v in row.items() if k not in left_out} for row in rows])
+    rows = experiment.make_table(records)
+    print_rows([{k: v for k, v in row.items() if k not in left_out} for row in rows])
     if experiment.note:
         console().print(experiment.note)
 
 
 def _show_list(records: Records, *, complete: bool) -> None:
     """Print what there is, and how many of its runs are there; ``complete``: all about it."""
-    from iterant.experiments.report import ALL_EXPERIMENTS, progress
+    from iterant.experiments.report import ALL_EXPERIMENTS
     from iterant.experiments.reproduce import estimate, missing
     from iterant.experiments.shifts import MazeExperiment
 
     rows = []
     for one in ALL_EXPERIMENTS.values():
-        row = [one.name, one.title, progress(one, records)]
+        row = [one.name, one.title, one.state(records)]
         if complete:
             runs = [] if isinstance(one, MazeExperiment) else missing(one, records)
             left = f"the rest about {duration(estimate(runs))} on an H200" if runs else ""

@@ -207,7 +207,6 @@ def one(
     begin: Annotated[bool, FLAG] = False,
     resume: Annotated[bool, FLAG] = False,
     device: DeviceName = "auto",
-    time: Duration | None = None,
     trust_code: TrustCode = False,
 ) -> None:
     """Execute one run of a sweep, as its worker processes do; also works under torchrun.
@@ -219,7 +218,6 @@ def one(
         run: the run's name
         begin: the run is new [default: look for its folder]
         resume: the run was started before
-        time: save a checkpoint and stop before this time is over: 9m
     """
     from iterant.runner.worker import STOPPED, run_one
     from iterant.training.logging import LineReporter
@@ -229,7 +227,7 @@ def one(
     with output_may_fail():
         done = run_one(
             folder, run, resume=resume if begin or resume else None, device=device,
-            time_limit=time, trust=trust_code, reporter=LineReporter(echo),
+            trust=trust_code, reporter=LineReporter(echo),
         )  # fmt: skip
         echo("done" if done else "stopped; continue with the same command")
     if not done:

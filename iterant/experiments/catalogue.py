@@ -15,13 +15,16 @@ from iterant.experiments.measures import (
     Cell,
     Changes,
     Measure,
+    PeakMeasure,
     Peaks,
     Recovered,
     RecoveryByIndex,
     Solved,
 )
 from iterant.experiments.models import MODELS, Model
-from iterant.experiments.statistics import Value
+from iterant.experiments.records import Records, TableRow, precisions
+from iterant.experiments.statistics import Value, verdict
+from iterant.formatting import counted
 
 # The paper's numbers: from its tables of peaks, of accuracies in distribution and of interventions,
 # and from its text. Curves, and the grids of width and depth, are pictures there.
@@ -141,15 +144,42 @@ class Row:
     measure: Measure
     name: str = ""
     """Shown instead of the model's label: "m = 30" in a grid of m"""
-    text: str = ""
-    """The paper's result where it gives no number"""
-    seeds: int = 0
-    """Planned seeds of a test by scripts/measure-network; 0: the row is of runs"""
 
     @property
     def paper(self) -> Cell:
         """The paper's number."""
-        return Cell(text=self.text) if self.text else paper_cell(self.measure, self.model)
+        return paper_cell(self.measure, self.model)
+
+    def cells(self, all_records: Records, task: str = "") -> TableRow:
+        """Its texts by column; ``task``: named with what is measured."""
+        model, records = MODELS[self.model], all_records.of(self.model)
+        cell = self.measure.of(records)
+        # Some studies are made on the first seeds only; a run that diverged solves nothing.
+        is_peak = isinstance(self.measure, PeakMeasure)
+        measured = [
+            one for one in records if self.measure.of([one]).seeds or (is_peak and one.failed)
+        ]
+        runs = [one for one in measured if one.is_run]
+        converged = [one for one in runs if one.converged]
+        text = cell.text
+        if isinstance(self.measure, Peaks) and cell.value and cell.value.mean > 0:
+            text = cell.value.text  # with the iteration of the peak
+        if len(converged) == len(runs):
+            filtered = "all" if runs else ""
+        else:
+            number = self.measure.of(converged).text
+            filtered = f"{number} ({len(converged)} of {len(runs)})" if converged else "none"
+        seeds = ", ".join(filter(None, (str(cell.seeds), precisions(measured))))
+        return {
+            "model": self.name or model.ours,
+            "measured": task + ", ".join(filter(None, (self.measure.title, cell.tests))),
+            "all seeds": text,
+            "95 %": "" if cell.value is None else cell.value.interval_text,
+            "seeds": seeds if cell.seeds else "not run",
+            "converged": filtered,
+            "the paper": self.paper.text,
+            "beside the paper": "" if model.shortened else verdict(cell.value, self.paper.value),
+        }
 
 
 @dataclass(frozen=True)
@@ -180,7 +210,7 @@ class Experiment:
 
     @property
     def anchor(self) -> str:
-        """The link target of its heading in RESULTS.md."""
+        """The target of links to its heading in RESULTS.md."""
         return re.sub(r"[^\w\- ]", "", self.title.lower()).replace(" ", "-")
 
     @property
@@ -191,9 +221,29 @@ class Experiment:
 
     @property
     def models(self) -> tuple[Model, ...]:
-        """The models whose runs its rows need."""
-        keys = dict.fromkeys(row.model for row in self.rows if not row.seeds)
-        return tuple(MODELS[key] for key in keys)
+        """The models whose runs its rows need; those of `Solved` are later tests of other runs."""
+        keys = [row.model for row in self.rows if not isinstance(row.measure, Solved)]
+        return tuple(MODELS[key] for key in dict.fromkeys(keys))
+
+    def make_table(self, records: Records) -> list[TableRow]:
+        """Ours beside the paper's, a row for each of `rows`."""
+        # Labels repeat between tasks, so rows name the task too.
+        tasks = [MODELS[row.model].task for row in self.rows]
+        several = len({*tasks}) > 1
+        return [
+            row.cells(records, f"{task}: " if several else "")
+            for row, task in zip(self.rows, tasks, strict=True)
+        ]
+
+    def state(self, records: Records) -> str:
+        """How much of it is there: ``29 of 30 runs``; ``3 networks`` of later tests."""
+        if not self.models:
+            tested = (row.measure.of(records.of(row.model)).seeds for row in self.rows)
+            return counted(sum(tested), "network")
+        runs = [records.runs(model.key)[: model.seeds] for model in self.models]
+        text = f"{sum(map(len, runs))} of {sum(model.seeds for model in self.models)} runs"
+        older = sum(one.older for some in runs for one in some)
+        return text + (f", {older} by an older recipe" if older else "")
 
 
 def _rows(measure: Measure, models: Sequence[str]) -> tuple[Row, ...]:
@@ -354,13 +404,13 @@ _ALL = (
     Experiment("mazes-201", "Mazes of 201×201", "Text, section 4",
                note="The paper: 74 of its 100 mazes with 2,000 iterations; 20 more have one pixel "
                "wrong and none has more than seven. It does not say from how many models.",
-               table=(Row("mazes-recall-a0.01", Solved("201"), seeds=3),
-                      Row("mazes-ours", Solved("201"), seeds=8))),
+               table=(Row("mazes-recall-a0.01", Solved("201")),
+                      Row("mazes-ours", Solved("201")))),
     Experiment("mazes-801", "A maze of 801×801", "Text, section 4, and Figure 19",
                note="The paper solves one. Its text has 20,000 iterations; its caption 10,000, but "
                "as many layers as 20,000 have.",
-               table=(Row("mazes-recall-a0.01", Solved("801"), text="one maze", seeds=1),
-                      Row("mazes-ours", Solved("801"), seeds=1))),
+               table=(Row("mazes-recall-a0.01", Solved("801")),
+                      Row("mazes-ours", Solved("801")))),
 )  # fmt: skip
 
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}

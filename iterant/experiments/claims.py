@@ -5,7 +5,7 @@
 
 A claim is the paper's sentence, its place in the paper, the numbers given there, the tables of
 RESULTS.md with our numbers, and checks, each of which turns records into a verdict. None of our
-numbers is written here. A `Quantity` is a number per seed of a model, with its mean.
+numbers is written here.
 
 Intervals are 95 % over seeds (see statistics.py).
 """
@@ -19,14 +19,21 @@ from statistics import correlation
 from typing import Any
 
 from iterant.experiments.catalogue import INTERVENTIONS, PEAKS
-from iterant.experiments.measures import Changes, Peaks, Recovered, RecoveryByIndex, Solved
+from iterant.experiments.measures import (
+    Changes,
+    IterationsNeeded,
+    Lost,
+    Measure,
+    Peaks,
+    Recovered,
+    RecoveryByIndex,
+    Solved,
+)
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import Record, Records
 from iterant.experiments.statistics import (
     LEAST_SEEDS,
-    Value,
     difference,
-    mean_of,
     problem_interval,
 )
 from iterant.formatting import counted
@@ -37,9 +44,6 @@ VERDICTS = (REPRODUCED, CONTRARY, NOT_SEEN, TOO_FEW, NOT_RUN)
 
 MARGIN = 5.0
 """Points of accuracy that matter where the paper gives a picture and no number."""
-
-REACHED = 0.99
-"""A curve has reached its final accuracy at this share of its peak."""
 
 AT_REST = 0.01
 """Features converge where the last change is at most this share of the first."""
@@ -82,88 +86,11 @@ class Claim:
         return ClaimVerdict(worst, tuple(line for result in verdicts for line in result.ours))
 
 
-# Numbers of every seed of a model
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """A number per seed of a model, by default in per cent."""
-
-    of: Callable[[Records, str], Value | None]
-    """Its mean over all finished seeds; None: not measured"""
-    unit: str = "%"
-    heading: str = ""
-    """Text before the numbers"""
-    is_log: bool = False
-    """The number is a log2, so that differences are ratios"""
-
-    def text(self, value: Value) -> str:
-        """``99.90 ± 0.10 %``."""
-        number = f"{2**value.mean:.0f}" if self.is_log else value.number
-        return f"{number} {self.unit}"
-
-    def difference(self, low: float, middle: float, high: float) -> str:
-        """A difference with its interval; of percentages clipped to ±100."""
-        if self.is_log:
-            return f"{2**middle:.2f} times ({2**low:.2f} to {2**high:.2f})"
-        return f"{middle:+.2f} points ({max(low, -100.0):+.2f} to {min(high, 100.0):+.2f})"
-
-
-def peak_accuracy(size: str) -> Quantity:
-    """The peak of the mean accuracy; as in the paper's tables, of plain DT the most confident."""
-    return Quantity(
-        lambda records, model: Peaks(size, MODELS[model].confident).of(records.of(model)).value
-    )
-
-
-def accuracy_after(study: str) -> Quantity:
-    """The peak after an intervention."""
-    return Quantity(
-        lambda records, model: Recovered(study).of(records.of(model)).value, heading=f"{study}: "
-    )
-
-
-def share_solved(size: str, iterations: int) -> Quantity:
-    """Large problems solved after some iterations, from tests without a curve."""
-    return Quantity(
-        lambda records, model: Solved(size).after(iterations, records.of(model)),
-        f"% after {iterations:,} iterations",
-    )
-
-
-def fall(size: str) -> Quantity:
-    """Points of accuracy from the peak of a seed's curve to its last iteration: overthinking."""
-
-    def of(records: Records, model: str) -> Value | None:
-        runs = [one for one in records.of(model) if size in one.tests]
-        falls = [max(curve) - curve[-1] for curve in Peaks(size).curves(runs)]
-        return mean_of(falls, min((one.tests[size]["problems"] for one in runs), default=0))
-
-    return Quantity(of, "points lost")
-
-
-def iterations_needed(size: str) -> Quantity:
-    """log2 of the iterations until `REACHED` of a seed's peak; logarithms, as the claim is a ratio.
-
-    Seeds that solve nothing are left out.
-    """
-
-    def of(records: Records, model: str) -> Value | None:
-        steps = [
-            next(step for step, value in enumerate(curve, 1) if value >= REACHED * max(curve))
-            for curve in Peaks(size).curves(records.of(model))
-            if max(curve) > 0
-        ]
-        return mean_of([math.log2(step) for step in steps])
-
-    return Quantity(of, "iterations", is_log=True)
-
-
 # Checks
 
 
 def within(
-    quantity: Quantity,
+    measure: Measure,
     *models: str,
     at_least: float = -math.inf,
     at_most: float = math.inf,
@@ -187,10 +114,11 @@ def within(
         return TOO_FEW if max(middle - low, high - middle) > effect else NOT_SEEN
 
     def check(records: Records) -> ClaimVerdict:
-        values = [quantity.of(records, model) for model in models]
+        values = [_as_in_the_paper(measure, model).of(records.of(model)).value for model in models]
         titles = [MODELS[model].ours for model in models]
-        numbers = quantity.heading + ", ".join(
-            f"{name} {'not run' if value is None else quantity.text(value)}"
+        heading = f"{measure.key}: " if isinstance(measure, Recovered) else ""
+        numbers = heading + ", ".join(
+            f"{name} {'not run' if value is None else measure.number(value)}"
             for name, value in zip(names or titles, values, strict=True)
         )
         known = [value for value in values if value is not None]
@@ -203,17 +131,21 @@ def within(
             low, middle, high = difference(*known)
             verdict = decide(low, middle, high)
             if len(known) > 1:
-                line = f"{numbers}: {quantity.difference(low, middle, high)}; {seeds}"
+                line = f"{numbers}: {measure.difference(low, middle, high)}; {seeds}"
         return ClaimVerdict(verdict, (line,) if shown else ())
 
     return check
 
 
-def higher(
-    quantity: Quantity, more: str, less: str, effect: float = MARGIN, **options: Any
-) -> Check:
+def _as_in_the_paper(measure: Measure, model: str) -> Measure:
+    """Of plain DT the paper's peaks are those of the most confident iteration."""
+    is_peak = type(measure) is Peaks
+    return Peaks(measure.key, MODELS[model].confident) if is_peak else measure
+
+
+def higher(measure: Measure, more: str, less: str, effect: float = MARGIN, **options: Any) -> Check:
     """Check that the first model is above the other; ``effect``: the paper's difference."""
-    return within(quantity, more, less, at_least=0.0, effect=effect, **options)
+    return within(measure, more, less, at_least=0.0, effect=effect, **options)
 
 
 def every_seed(models: tuple[str, ...], has: Callable[[Record], bool | None], what: str) -> Check:
@@ -247,15 +179,14 @@ def any_solved(model: str, size: str) -> Check:
     """Check that some problem of this size is solved; one network is enough."""
 
     def check(records: Records) -> ClaimVerdict:
-        tests = Solved(size).counts(records.of(model))
-        # The largest share; of equal ones, that with the fewest iterations.
-        shares = [(n / one.problems, -steps, n, one.problems)
-                  for one in tests for steps, n in one.solved.items()]  # fmt: skip
-        if not shares:
+        measure, tested = Solved(size), records.of(model)
+        tests = measure.counts(tested)
+        if not tests:
             return ClaimVerdict(NOT_RUN)
-        _, steps, solved, problems = max(shares)
-        ours = f"{MODELS[model].ours}: {solved} of {problems} after {-steps:,} iterations"
-        return ClaimVerdict(REPRODUCED if solved else NOT_SEEN, (ours,))
+        cell = measure.of(tested)
+        ours = f"{MODELS[model].ours}: {cell.text} iterations ({cell.tests})"
+        is_solved = any(count for one in tests for count in one.solved.values())
+        return ClaimVerdict(REPRODUCED if is_solved else NOT_SEEN, (ours,))
 
     return check
 
@@ -301,8 +232,7 @@ def _higher_peak(
     """The claim that of each pair of models the first has the higher peak, as in the paper."""
     peaks = PEAKS[size]
     checks = [
-        higher(peak_accuracy(size), more, less, peaks[more].mean - peaks[less].mean)
-        for more, less in pairs
+        higher(Peaks(size), more, less, peaks[more].mean - peaks[less].mean) for more, less in pairs
     ]
     models = dict.fromkeys(model for pair in pairs for model in pair)
     return Claim(text, place, _paper(size, *models), tables, tuple(checks))
@@ -310,15 +240,15 @@ def _higher_peak(
 
 def _keeps(size: str, recall: str, *without: str) -> tuple[Check, ...]:
     """Check that one model keeps its accuracy to the last iteration and others lose more."""
-    falls = [higher(fall(size), other, recall) for other in without]
-    return (*falls, within(fall(size), recall, at_most=MARGIN, shown=False))
+    falls = [higher(Lost(size), other, recall) for other in without]
+    return (*falls, within(Lost(size), recall, at_most=MARGIN, shown=False))
 
 
 def _recovers(recall: str, without: str) -> tuple[Check, ...]:
     """Check that after each intervention of Table 7 recall is above the same net without it."""
     high, low = INTERVENTIONS[recall], INTERVENTIONS[without]
     return tuple(
-        higher(accuracy_after(study), recall, without, high[study][1] - low[study][1])
+        higher(Recovered(study), recall, without, high[study][1] - low[study][1])
         for study in _STUDIES
     )
 
@@ -365,19 +295,19 @@ CLAIMS: dict[str, Claim] = {
     "feed-forward": Claim(
         "Feed-forward networks do not extrapolate to 512 bits", "Section 4, Table 3",
         _paper("512", "sums-ff"), ("table-prefix-peaks",),
-        (within(peak_accuracy("512"), "sums-ff", at_most=MARGIN),),
+        (within(Peaks("512"), "sums-ff", at_most=MARGIN),),
     ),
     "same-accuracy": Claim(
         "Recall reaches the same accuracy on 512 bits without the progressive loss",
         "Section 4, Figure 3", _paper("512", "sums-recall-a0", "sums-recall-a1"),
         ("fig-arch-loss-ablation",),
-        (within(peak_accuracy("512"), "sums-recall-a0", "sums-recall-a1", at_least=-MARGIN,
+        (within(Peaks("512"), "sums-recall-a0", "sums-recall-a1", at_least=-MARGIN,
                 at_most=MARGIN),),
     ),
     "twice-the-iterations": Claim(
         "… but needs about twice the iterations", "Section 4, Figure 3",
         f"peaks at {_SLOW} and {_FAST}: {_SLOW / _FAST:.2f} times", ("fig-arch-loss-ablation",),
-        (higher(iterations_needed("512"), "sums-recall-a0", "sums-recall-a1",
+        (higher(IterationsNeeded("512"), "sums-recall-a0", "sums-recall-a1",
                 math.log2(_SLOW / _FAST), middle_at_least=math.log2(1.5)),),
     ),
     "n-zero": _higher_peak(
@@ -395,18 +325,18 @@ CLAIMS: dict[str, Claim] = {
     "width": Claim(
         "Accuracy on 512 bits rises with width", "Appendix A.4, Figure 8", "a picture",
         ("fig-width",),
-        (higher(peak_accuracy("512"), "sums-recall-a1", "sums-recall-a1-w50",
+        (higher(Peaks("512"), "sums-recall-a1", "sums-recall-a1-w50",
                 names=("width 400", "width 50")),),
     ),
     "depth": Claim(
         "Accuracy on 512 bits rises with m up to 30", "Appendix A.4, Figure 8", "a picture",
         ("fig-depth",),
-        (higher(peak_accuracy("512"), "sums-recall-a1", "sums-recall-a1-m10",
+        (higher(Peaks("512"), "sums-recall-a1", "sums-recall-a1-m10",
                 names=("m = 30", "m = 10")),),
     ),
     "depth-plateau": Claim(
         "… and no further beyond 30", "Appendix A.4, Figure 8", "a picture", ("fig-depth",),
-        (within(peak_accuracy("512"), "sums-recall-a1-m40", "sums-recall-a1", at_least=-MARGIN,
+        (within(Peaks("512"), "sums-recall-a1-m40", "sums-recall-a1", at_least=-MARGIN,
                 at_most=MARGIN, names=("m = 40", "m = 30")),),
     ),
     "progressive-mazes": _higher_peak(
@@ -441,7 +371,7 @@ CLAIMS: dict[str, Claim] = {
     "mazes-201": Claim(
         "74 % of mazes of 201×201 are solved", "Section 4",
         f"{_LARGE.mean:g} of {_LARGE.problems} after {_LARGE.step:,} iterations", ("mazes-201",),
-        (within(share_solved("201", _LARGE.step or 0), "mazes-recall-a0.01",
+        (within(Solved("201"), "mazes-recall-a0.01",
                 at_least=problem_interval(_LARGE.mean, _LARGE.problems)[0]),),
     ),
     "mazes-801": Claim(

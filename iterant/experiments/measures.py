@@ -17,6 +17,10 @@ from typing import Any
 
 from iterant.experiments.records import CONFIDENT, Count, Record, largest_tests
 from iterant.experiments.statistics import Value, mean_of, peak
+from iterant.formatting import counted
+
+REACHED = 0.99
+"""A curve has reached its final accuracy at this share of its peak."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,14 @@ class Measure(ABC):
     @abstractmethod
     def of(self, records: Sequence[Record]) -> Cell:
         """The number over all of these records."""
+
+    def number(self, value: Value) -> str:
+        """A mean with its unit: ``99.90 ± 0.10 %``."""
+        return value.percent
+
+    def difference(self, low: float, middle: float, high: float) -> str:
+        """A difference of two means, with its interval clipped to ±100."""
+        return f"{middle:+.2f} points ({max(low, -100.0):+.2f} to {min(high, 100.0):+.2f})"
 
 
 @dataclass(frozen=True)
@@ -119,6 +131,45 @@ class Peaks(PeakMeasure):
 
 
 @dataclass(frozen=True)
+class Lost(Peaks):
+    """Points of accuracy from the peak of a seed's curve to its last iteration: overthinking.
+
+    A run that diverged has no such number.
+    """
+
+    def of(self, records: Sequence[Record]) -> Cell:
+        runs = [one for one in records if self.key in one.tests]
+        falls = [max(curve) - curve[-1] for curve in self.curves(runs)]
+        problems = (one.tests[self.key]["problems"] for one in runs)
+        return Cell(mean_of(falls, min(problems, default=0)))
+
+    def number(self, value: Value) -> str:
+        return f"{value.number} points lost"
+
+
+@dataclass(frozen=True)
+class IterationsNeeded(Peaks):
+    """log2 of the iterations until `REACHED` of a seed's peak, so that differences are ratios.
+
+    Seeds that solve nothing are left out.
+    """
+
+    def of(self, records: Sequence[Record]) -> Cell:
+        steps = [
+            next(step for step, value in enumerate(curve, 1) if value >= REACHED * max(curve))
+            for curve in self.curves(records)
+            if max(curve) > 0
+        ]
+        return Cell(mean_of([math.log2(step) for step in steps]))
+
+    def number(self, value: Value) -> str:
+        return f"{2**value.mean:.0f} iterations"
+
+    def difference(self, low: float, middle: float, high: float) -> str:
+        return f"{2**middle:.2f} times ({2**low:.2f} to {2**high:.2f})"
+
+
+@dataclass(frozen=True)
 class Solved(Measure):
     """Problems too large for a curve: per cent solved after some iterations and twice as many."""
 
@@ -146,15 +197,16 @@ class Solved(Measure):
             return Cell()
         all_steps = sorted({steps for one in counts for steps in one.solved})
         values = {steps: value for steps in all_steps if (value := self.after(steps, records))}
-        steps_by_text: dict[str, list[str]] = {}
-        for steps, value in values.items():
-            steps_by_text.setdefault(value.percent, []).append(f"{steps:,}")
-        texts = (f"{text} after {' and '.join(steps)}" for text, steps in steps_by_text.items())
-        problems = {f"{one.problems:,} problems" for one in counts}
+        texts = (f"{value.percent} after {steps:,}" for steps, value in values.items())
+        problems = {counted(one.problems, "problem") for one in counts}
         precisions = {f"tested in {name}" for one in counts if (name := one.precision) != "fp32"}
         tests = ", ".join([*sorted(problems), *sorted(precisions)])
         seeds = {one.seed for one in counts}
-        return Cell(values[all_steps[0]], ", ".join(texts), len(seeds), tests)
+        fewest = all_steps[0]
+        return Cell(replace(values[fewest], step=fewest), ", ".join(texts), len(seeds), tests)
+
+    def number(self, value: Value) -> str:
+        return f"{value.percent} after {value.step:,} iterations"
 
 
 @dataclass(frozen=True)

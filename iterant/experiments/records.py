@@ -8,8 +8,7 @@ A record is a result (see `iterant.io.results`) of one network. Its figures are
 
     model, seed   a key of `MODELS`, and the seed of the run
     finished      whether the recipe ended or validation was perfect
-    reduced       differences from the model's recipe: {} none, {"seconds": 75} trained for a time;
-                  records of reduced runs count in no table
+    reduced       differences from the model's recipe: {} none, {"seconds": 75} trained for a time
     precision     of training
     training      accuracies, recipe, history. Records without it are later tests of a network;
                   they count in rows without curves, not as runs
@@ -18,13 +17,15 @@ A record is a result (see `iterant.io.results`) of one network. Its figures are
                   kinds of mazes by "SIZE KIND:PROBLEMS:ITERATIONS" (`iterant.experiments.shifts`)
     studies       interventions and convergence, by name
 
-A ``.jsonl`` file has one record a line, a ``.json`` file is one record. Two records of the same
-network are an error that names both files.
+A ``.jsonl`` file has one record a line, a ``.json`` file is one record. Records of unfinished or
+reduced runs count in no table and are left out. Two records of the same network are an error that
+names both files.
 """
 
 from __future__ import annotations
 
 import reprlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,13 +33,16 @@ from typing import Any
 
 from iterant.errors import RunError
 from iterant.experiments.models import MODELS
-from iterant.io import append_line, is_torn, read_json, read_lines, write_json
+from iterant.io import append_line, read_json, read_lines, write_json
 from iterant.io.files import PathLike, make_folder, quoted, to_json
 from iterant.io.results import check_result, make_result
 from iterant.training.recipe import current_names
 
 FOLDERS = ("paper", "recipes", "runs")
 """Folders of results/ that have records: of the paper's networks, of ours, and new ones."""
+
+TableRow = dict[str, str]
+"""A row of a table: texts by column."""
 
 SHIPPED = Path(__file__).with_name("recorded")
 """The folders "paper" and "recipes" of results/, in an installed package: see pyproject.toml."""
@@ -48,10 +52,6 @@ CONFIDENT = "solved by the most confident"
 
 ANY = "any shortest path"
 """The key of mazes whose answer is a shortest path, whichever, by iterations."""
-
-LABELS = ("first of down, left, right, up", "one shortest path", "median shortest paths")
-"""The keys of the audit of labels: mazes whose label is that shortest path, mazes that have one
-shortest path only, and how many paths a maze has."""
 
 CONVERGED = 0.99
 """Training accuracy from which the paper counts a network as converged."""
@@ -81,8 +81,6 @@ class Record:
 
     model: str
     seed: int
-    finished: bool
-    reduced: Mapping[str, Any]
     figures: Mapping[str, Any]
     file: Path
 
@@ -130,7 +128,7 @@ class Record:
     def failed(self) -> bool:
         """Whether training diverged, so that there was nothing to test: it solves nothing."""
         diverged = "train" not in self.figures.get("training", {"train": None})
-        return diverged and self.finished and not self.figures["tests"]
+        return diverged and not self.figures["tests"]
 
     @property
     def converged(self) -> bool:
@@ -149,29 +147,22 @@ class Record:
 
 @dataclass(frozen=True)
 class Records:
-    """All records of some files, by model and seed."""
+    """The records of some files, by model and seed."""
 
     all: tuple[Record, ...] = ()
-    torn: tuple[Path, ...] = ()
-    """Files that end in the middle of a record, which is left out"""
 
     def of(self, model: str) -> tuple[Record, ...]:
-        """The finished runs and the later tests of one model, by seed."""
-        return tuple(one for one in self.all if one.model == model and one.finished)
+        """The runs and the later tests of one model, by seed."""
+        return tuple(one for one in self.all if one.model == model)
 
     def runs(self, model: str) -> tuple[Record, ...]:
-        """The finished runs of one model, by seed."""
+        """The runs of one model, by seed."""
         return tuple(one for one in self.of(model) if one.is_run)
 
     @property
-    def whole(self) -> Records:
-        """The records of unreduced runs: trained by their model's recipe."""
-        return Records(tuple(one for one in self.all if not one.reduced))
-
-    @property
     def names(self) -> set[str]:
-        """The names of the finished runs."""
-        return {one.name for one in self.all if one.finished and one.is_run}
+        """The names of the runs."""
+        return {one.name for one in self.all if one.is_run}
 
 
 def read_results(results: PathLike = "results") -> Records:
@@ -188,18 +179,15 @@ def read_records(*places: PathLike) -> Records:
     """All records in these files and folders; a folder that does not exist has none."""
     seen: dict[tuple[Any, ...], Path] = {}
     records: list[Record] = []
-    torn: list[Path] = []
     for file in (file for place in places for file in _files(Path(place))):
         many = file.suffix == ".jsonl"
-        torn += [file] if many and is_torn(file) else []
         for number, line in enumerate(read_lines(file) if many else [read_json(file)], start=1):
             record = _record(line, file, number)
             if record is None:
                 continue
-            reduced = str(sorted(record.reduced.items()))
-            parts = {(one.name, one.problems, *one.solved) for one in record.counts}
-            parts |= {(record.finished,)} if record.is_run else set()
-            for key in ((record.name, reduced, *part) for part in parts):
+            keys = [(record.name, one.name, one.problems, *one.solved) for one in record.counts]
+            keys += [(record.name,)] if record.is_run else []
+            for key in dict.fromkeys(keys):
                 if key in seen:
                     raise RunError(
                         f"{record.model} with seed {record.seed} is recorded twice, in "
@@ -207,13 +195,21 @@ def read_records(*places: PathLike) -> Records:
                     )
                 seen[key] = file
             records.append(record)
-    return Records(tuple(sorted(records, key=lambda one: (one.model, one.seed))), tuple(torn))
+    return Records(tuple(sorted(records, key=lambda one: (one.model, one.seed))))
 
 
 def largest_tests(tests: Iterable[Count]) -> list[Count]:
     """Of several tests of a seed the one with the most problems."""
     by_size = sorted(tests, key=lambda one: one.problems)
     return list({one.seed: one for one in by_size}.values())
+
+
+def precisions(records: Iterable[Record]) -> str:
+    """Precisions of training: ``fp16``, or ``fp16 (4), fp32 (1)``; "": unknown."""
+    counter = Counter(one.precision for one in records if one.precision)
+    if len(counter) < 2:
+        return "".join(counter)
+    return ", ".join(f"{name} ({count})" for name, count in sorted(counter.items()))
 
 
 def keep_record(place: PathLike, name: str, figures: Mapping[str, Any], seed: int | None) -> None:
@@ -234,7 +230,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _record(line: Any, file: Path, number: int) -> Record | None:
-    """Check a record; None for a result of another kind in a ``.json`` file."""
+    """Check a record; None for one that does not count, or another result in a ``.json`` file."""
     where = f"{quoted(file)}, record {number}"
     result = check_result(line, where)
     figures = result["figures"]
@@ -253,8 +249,8 @@ def _record(line: Any, file: Path, number: int) -> Record | None:
             f"{where} is of seed {figures['seed']} in its figures and of {result['seed']} beside "
             "them; restore it from a copy, or remove it"
         )
-    return Record(figures["model"], figures["seed"], figures["finished"], figures["reduced"],
-                  figures, file)  # fmt: skip
+    counts = figures["finished"] and not figures["reduced"]
+    return Record(figures["model"], figures["seed"], figures, file) if counts else None
 
 
 def check_figures(figures: Mapping[str, Any]) -> None:
@@ -263,48 +259,45 @@ def check_figures(figures: Mapping[str, Any]) -> None:
     Users copy and edit these files.
     """
     training = figures.get("training", {})
-    checked = {**figures, "recipe": training.get("recipe", {})}
-    kinds = {"model": str, "finished": bool, "reduced": dict, "tests": dict, "studies": dict,
-             "recipe": dict}  # fmt: skip
-    for name, kind in kinds.items():
-        if not isinstance(checked[name], kind):
-            raise TypeError(f"{name} is {reprlib.repr(checked[name])}")
-    _check_counts("seed", [figures["seed"]])
-    _check_counts("parameters", [figures.get("parameters", 0)])
+    for value, kind in (
+        (figures["model"], str), (figures["finished"], bool), (figures["reduced"], dict),
+        (training.get("recipe", {}), dict),
+    ):  # fmt: skip
+        if not isinstance(value, kind):
+            raise TypeError(f"{reprlib.repr(value)} is of the wrong type")
+    _check_counts([figures["seed"], figures.get("parameters", 0)])
     for name in training.keys() & {"train", "validation"}:
-        _check_counts(name, [training[name]["solved"]], training[name]["of"])
-    for name, test in figures["tests"].items():
-        solved = test["solved"]
-        if isinstance(solved, dict):
-            solved = [solved[steps] for steps in sorted(solved, key=int)]
-        _check_counts(f"test {name}", solved, test["problems"])
-        _check_counts(f"test {name}", test.get(CONFIDENT, [0]), test["problems"])
+        _check_counts([training[name]["solved"]], training[name]["of"])
+    for test in figures["tests"].values():
+        curves = [test["solved"], test.get(CONFIDENT, [0])]
+        if isinstance(test["solved"], dict):
+            steps = sorted(test["solved"], key=int)
+            curves = [[test[key][n] for n in steps] for key in ("solved", ANY) if key in test]
         if ANY in test:
-            counts = [*(test[ANY][steps] for steps in test["solved"]), test["answers changed"]]
-            _check_counts(f"test {name}", counts, test["problems"])
-            _check_numbers(f"test {name}", [test.get("labels", {}).get(key) for key in LABELS])
-    for name, study in figures["studies"].items():
+            curves.append([test["answers changed"]])
+        for curve in curves:
+            _check_counts(curve, test["problems"])
+    for study in figures["studies"].values():
         if "right" in study:
-            _check_counts(f"study {name}", study["right"], study["samples"])
+            _check_counts(study["right"], study["samples"])
         means = ("recovered", "mean iterations", "mean iterations to first")
-        _check_numbers(f"study {name}", [study.get(key) for key in means])
-        _check_numbers(f"study {name}", study.get("mean iterations by index", [0]))
-        for inputs in ("problems", "random inputs"):
-            # The key "problems" may also hold a number of problems.
-            if isinstance(study.get(inputs), dict):
-                _check_numbers(f"study {name}", study[inputs]["change"])
+        lists = [[study.get(key) for key in means], study.get("mean iterations by index", [0])]
+        # The key "problems" may also hold a number of problems.
+        inputs = (study.get(key) for key in ("problems", "random inputs"))
+        for numbers in [*lists, *(one["change"] for one in inputs if isinstance(one, dict))]:
+            _check_numbers(numbers)
 
 
-def _check_numbers(name: str, values: Any) -> None:
+def _check_numbers(values: Any) -> None:
     """Check for a non-empty list of numbers; None stands for a missing one."""
     numbers = (int, float, type(None))
     if type(values) is not list or not values or any(type(one) not in numbers for one in values):
-        raise ValueError(f"{name} has {reprlib.repr(values)}")
+        raise ValueError(f"{reprlib.repr(values)} are no numbers")
 
 
-def _check_counts(name: str, values: Any, most: Any = 2**53) -> None:
+def _check_counts(values: Any, most: Any = 2**53) -> None:
     """Check for a non-empty list of integers from 0 to ``most``, at most 2**53: exact as floats."""
-    _check_numbers(name, values)
+    _check_numbers(values)
     possible = type(most) is int and 0 < most <= 2**53
     if not possible or not all(type(count) is int and 0 <= count <= most for count in values):
-        raise ValueError(f"{name} has {reprlib.repr(values)} of {reprlib.repr(most)}")
+        raise ValueError(f"{reprlib.repr(values)} of {reprlib.repr(most)}")

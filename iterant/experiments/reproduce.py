@@ -52,12 +52,6 @@ EXACT = "fp32"
 PROCESSES = 2
 """Runs that share a GPU at the same time."""
 
-_TEST_SECONDS = 30.0
-"""The end of the budget that is reserved for tests."""
-
-_GRACE = 60.0
-"""Seconds after the end of the budget until running processes are stopped."""
-
 _SEED = 7
 """The seed of every test set; training problems have another."""
 
@@ -108,8 +102,8 @@ def train_missing(
 ) -> list[str]:
     """Train and measure these runs, write records to ``out``; return the names without one.
 
-    Runs that have a record there are skipped; one that reaches the end of the budget is resumed by
-    the next call. ``precision``: of the paper's models (default: fp16 on a GPU).
+    Runs that have a record there are skipped; one that reaches the end of the budget saves and is
+    resumed by the next call. ``precision``: of the paper's models (default: fp16 on a GPU).
     """
     recorded = read_records(out).names
     precision = precision or ("fp16" if registry.device(device).type == "cuda" else None)
@@ -125,14 +119,12 @@ def train_missing(
     names = [run.name for run in planned]
     for place in (out, folder):
         check_writable_folder(place if Path(place).suffix != ".jsonl" else Path(place).parent)
-    launch, limit = Launch(device=device), None if budget is None else seconds(budget)
-    done: set[str] = set()
-    clock = Clock(None)
+    left, clock = list(names), Clock(None)
 
     def ended(name: str, how: str) -> None:
         outcome = sweep.outcome(name)
         if how == "done" and outcome is not None:
-            done.add(name)
+            left.remove(name)
             keep_record(out, name, outcome["record"], outcome["record"]["seed"])
             how = "recorded"
         say(f"{name}: {how} after {clock.elapsed:.0f} s")
@@ -140,12 +132,12 @@ def train_missing(
     with SweepFolder.locked(folder, plan) as sweep:
         say(f"logs are in {sweep.work_path('NAME') / 'log'}")
         reason = run_local(
-            sweep, names, launch, at_once=processes, on_end=ended,
-            limit=None if limit is None else limit + _GRACE, reserve=_GRACE + _TEST_SECONDS,
+            sweep, names, Launch(device=device), at_once=processes, on_end=ended,
+            limit=None if budget is None else seconds(budget),
         )  # fmt: skip
     if reason not in (None, "the time limit"):
         raise KeyboardInterrupt
-    return [name for name in names if name not in done]
+    return left
 
 
 # One run: train it, test it, return its record

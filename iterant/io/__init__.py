@@ -7,12 +7,12 @@ results.py      result files and provenance
 """
 
 from iterant.io.checkpoint import load_tensors, read_weights, save_tensors, save_weights
-from iterant.io.files import append_line, is_torn, read_json, read_lines, write_atomic, write_json
+from iterant.io.files import append_line, read_json, read_lines, write_atomic, write_json
 from iterant.io.results import code_version, read_result, write_result
 from iterant.io.run_folder import RunFolder, RunSummary, list_runs
 
 __all__ = [
-    "RunFolder", "RunSummary", "append_line", "code_version", "is_torn", "list_runs",
+    "RunFolder", "RunSummary", "append_line", "code_version", "list_runs",
     "load_tensors", "read_json", "read_lines", "read_result", "read_weights", "save_tensors",
     "save_weights", "write_atomic", "write_json", "write_result",
 ]  # fmt: skip

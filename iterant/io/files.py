@@ -356,11 +356,6 @@ def read_lines(path: PathLike) -> list[Record]:
     return records
 
 
-def is_torn(path: PathLike) -> bool:
-    """Whether the last line is incomplete, so that `read_lines` skips it."""
-    return _last_line(path) != b""
-
-
 def _line(record: Mapping[str, Any]) -> bytes:
     return json.dumps(to_json(record, nan_to_null=True)).encode() + b"\n"
 

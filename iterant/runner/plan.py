@@ -98,7 +98,7 @@ class Plan:
     """The registered name of a function of `iterant.runner.worker.Job`, which trains and measures a
     run; None: `iterant.runner.worker.train_and_evaluate`"""
     options: Fields = field(default_factory=dict)
-    """Options of that function"""
+    """``{"tensorboard": True}`` where runs write events for TensorBoard"""
     sibling_folders: bool = False
     """Run folders lie beside the sweep's folder, not in it"""
 

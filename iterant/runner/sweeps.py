@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,12 +27,13 @@ from iterant.io.files import PathLike, check_writable_folder, lock_holder
 from iterant.nets.from_recipe import build_network
 from iterant.runner import slurm
 from iterant.runner.folder import STOP, SweepFolder, SweepStatus, status
-from iterant.runner.plan import Plan, parse_seeds, planned, read_plan
+from iterant.runner.plan import Plan, PlannedRun, parse_seeds, read_plan
 from iterant.runner.results import collect
 from iterant.runner.slurm import Cluster
 from iterant.runner.worker import Launch, Say, capacity, run_local
-from iterant.tasks.protocol import Task
+from iterant.tasks.protocol import Task, with_problems
 from iterant.threads import number_is_chosen
+from iterant.training.data import split_sizes
 from iterant.training.loop import Signals
 from iterant.training.recipe import RECIPES, Recipe
 from iterant.training.recipe import recipe as named_recipe
@@ -182,12 +182,12 @@ def train_seeds(
             raise RunError(f"{existing[0]} is a run of {name}, not of {task}; leave {task} out")
         with registry.names_of_file(existing[0], config, trust=trust):
             task_object, full_recipe = task_and_recipe(config, None, data)
+    split_sizes(with_problems(task_object, full_recipe.problems), full_recipe)  # checks the batch
     recipe_name, fields = _as_changes(full_recipe, task_object)
-    data = None if data is None else str(data)
-    plan = planned("seeds", task=name, recipe=recipe_name, seeds=seeds, fields=fields, data=data,
-                   trust=False)  # fmt: skip
-    runs = tuple(replace(run, name=paths[run.seed].name) for run in plan.runs)
-    plan = replace(plan, name=base.name, runs=runs, options=options or {}, sibling_folders=True)
+    runs = tuple(PlannedRun(path.name, name, recipe_name, seed, fields)
+                 for seed, path in paths.items())  # fmt: skip
+    plan = Plan(base.name, runs, data=None if data is None else str(data), options=options or {},
+                sibling_folders=True)  # fmt: skip
     # A run equals one of `iterant train` bit for bit only with as many threads.
     threads = threads or threads_for(build_network(full_recipe.described(), task_object.spec, 0)[0])
     launch = Launch(threads=threads, device=device)

@@ -31,7 +31,6 @@ import torch
 from iterant import registry
 from iterant.errors import IterantError, RunError, UsageError
 from iterant.evaluation import evaluate
-from iterant.formatting import seconds
 from iterant.io import RunFolder
 from iterant.io.files import make_folder, one_line_errors, open_to_append, open_to_read
 from iterant.io.results import hardware
@@ -72,12 +71,9 @@ class Job:
     folder: SweepFolder
     planned: PlannedRun
     device: str = "auto"
-    time_limit: str | float | None = None
-    """Of the whole job, which may train more than once"""
     resume: bool | None = None
     """Whether to continue its folder; None: if there is one"""
     reporter: Reporter = field(default_factory=Reporter)
-    start: float = field(default_factory=time.monotonic)
 
     @property
     def task(self) -> Task:
@@ -86,17 +82,15 @@ class Job:
     def train(
         self, suffix: str = "", changes: Mapping[str, Any] | None = None, **options: Any
     ) -> RunFolder:
-        """Train or resume the run; ``options`` are those of `train`, and ``tensorboard``.
+        """Train or resume the run; ``options`` are those of `train`.
 
         ``suffix``: of the folder of a variant with ``changes``.
         """
         name, planned = self.planned.name + suffix, self.planned
         resume = self.folder.is_started(name) if self.resume is None or suffix else self.resume
-        tensorboard = options.pop("tensorboard", False)
-        limit = None if self.time_limit is None else seconds(self.time_limit)
+        tensorboard = self.folder.plan.options.get("tensorboard", False)
         options |= {
             "device": self.device,
-            "time_limit": limit and max(1e-3, limit - (time.monotonic() - self.start)),
             "data": self.folder.plan.data,
             "reporter": TensorBoardReporter(self.reporter) if tensorboard else self.reporter,
         }
@@ -109,12 +103,7 @@ class Job:
 
 def train_and_evaluate(job: Job) -> dict[str, Any] | None:
     """The default job of a plan: train the run, then evaluate it on the tests not done yet."""
-    start, options = time.monotonic(), job.folder.plan.options
-    # The first two are of earlier versions.
-    if unknown := options.keys() - {"shard_mb", "drop_pool", "tensorboard"}:
-        # They come from a file: trust=True, for example, is for the caller to say.
-        raise RunError(f"unknown options in {job.folder.path}: {', '.join(sorted(unknown))}")
-    run = job.train(tensorboard=options.get("tensorboard", False))
+    start, run = time.monotonic(), job.train()
     if run.state != "finished":
         return None
     if int(os.environ.get("RANK", "0")):
@@ -193,13 +182,10 @@ def command_for(
     launch: Launch,
     *,
     rendezvous: Sequence[str] = (),
-    time_limit: float | None = None,
 ) -> list[str]:
     """The command line of a run; ``rendezvous``: torchrun's options where it has many nodes."""
     worker = ["-m", "iterant", "sweep", "one", str(folder.path), name, "--device", launch.device,
               "--resume" if folder.is_started(name) else "--begin"]  # fmt: skip
-    if time_limit is not None:
-        worker += ["--time", f"{time_limit:.3f}s"]
     code = _user_code(folder.run(name))
     if code and set(code) <= set(registry.allowed()):
         worker.append("--trust-code")
@@ -219,7 +205,6 @@ def supervise(
     environment: Mapping[str, str] | None = None,
     rendezvous: Sequence[str] = (),
     head: bool = True,
-    time_limit: float | None = None,
 ) -> str:
     """Run the process of a run, again if it fails; returns "done", "stopped" or "failed".
 
@@ -237,7 +222,7 @@ def supervise(
             continue
         if waited and folder.outcome(name) is not None:
             return "done"
-        command = command_for(folder, name, launch, rendezvous=rendezvous, time_limit=time_limit)
+        command = command_for(folder, name, launch, rendezvous=rendezvous)
         variables = {
             **os.environ,
             "OMP_NUM_THREADS": str(launch.threads),
@@ -322,15 +307,13 @@ def run_local(
     *,
     at_once: int,
     limit: float | None = None,
-    reserve: float = 0.0,
     on_end: Callable[[str, str], None] = lambda name, how: None,
 ) -> str | None:
     """Execute runs of a sweep in parallel; returns why it stopped before the end, or None.
 
     An interrupt lets the runs save; a second one kills them, and they lose what they did since
-    their last checkpoint. ``limit``: seconds for all runs together; a run may train until
-    ``reserve`` seconds before, and no longer begins then. ``on_end(name, how)`` is called after
-    each run, with the error if it failed. GPUs are assigned in turn.
+    their last checkpoint. After ``limit`` seconds they save and stop, too. ``on_end(name, how)`` is
+    called after each run, with the error if it failed. GPUs are assigned in turn.
     """
     slots: queue.SimpleQueue[int] = queue.SimpleQueue()
     for slot in range(at_once):
@@ -348,13 +331,8 @@ def run_local(
         def run_in_slot(name: str) -> str:
             slot = slots.get()
             try:
-                left = None if limit is None else limit - reserve - clock.elapsed
-                if left is not None and left <= 0:
-                    return "no time left"
-                how = supervise(
-                    folder, name, launch, stop=stop, time_limit=left,
-                    environment=_visible_gpus(slot, launch),
-                )  # fmt: skip
+                gpus = _visible_gpus(slot, launch)
+                how = supervise(folder, name, launch, stop=stop, environment=gpus)
                 return f"failed: {folder.failures(name).error}" if how == "failed" else how
             except IterantError as error:
                 return f"failed: {error}"

@@ -193,7 +193,7 @@ def maze_table() -> list[dict[str, str]]:
     "address" is where a source is to be read; "" where it is not known.
     """
     files = sorted((shipped_results() / "recipes").glob("maze-shifts*.jsonl"))
-    rows = MAZE_EXPERIMENTS["maze-hard"].tables(read_records(*files))[0]
+    rows = MAZE_EXPERIMENTS["maze-hard"].make_table(read_records(*files))
     return [
         {
             **row,

@@ -155,7 +155,7 @@ def test_without_records_no_claim_was_run(tmp_path: Path) -> None:
 
 def test_links_of_the_page_resolve() -> None:
     page = (REPOSITORY / "RESULTS.md").read_text(encoding="utf-8")
-    titles = re.findall(r"^## (.*)$", page, flags=re.MULTILINE)
+    titles = re.findall(r"^##+ (.*)$", page, flags=re.MULTILINE)
     # As GitHub makes them: lower case, letters, digits and hyphens, a hyphen for every space.
     anchors = {
         "".join(c for c in title.lower().replace(" ", "-") if c.isalnum() or c in "-_")
@@ -172,6 +172,6 @@ def test_links_of_the_page_resolve() -> None:
 
 def test_the_readme_has_the_numbers_of_the_records() -> None:
     results = REPOSITORY / "results"
-    table = headline(read_results(results).whole)
+    table = headline(read_results(results))
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     assert table in readme, f"records have changed: the table of README.md is now\n\n{table}\n"

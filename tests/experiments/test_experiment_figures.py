@@ -12,7 +12,6 @@ from iterant.draw.plots import Line
 from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.figures import figure_panels, lines_of, save_pictures, style_of
 from iterant.experiments.records import Records, read_records
-from iterant.experiments.report import rows_of
 
 
 def lines(name: str, records: Records) -> dict[str, Line]:
@@ -23,7 +22,8 @@ def lines(name: str, records: Records) -> dict[str, Line]:
 
 def cell(name: str, records: Records) -> str:
     """The number in the only row of a table that has runs."""
-    (row,) = [row for row in rows_of(EXPERIMENTS[name], records) if row["seeds"] != "not run"]
+    rows = EXPERIMENTS[name].make_table(records)
+    (row,) = [row for row in rows if row["seeds"] != "not run"]
     return row["all seeds"]
 
 

@@ -50,16 +50,11 @@ def _models(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(MODELS, model.key, model)
 
     def run_in_process(
-        folder: SweepFolder, names: list[str], launch: Launch, *, limit: float | None,
-        reserve: float, on_end: Any, **_: Any,
-    ) -> None:  # fmt: skip
-        left = None if limit is None else limit - reserve
+        folder: SweepFolder, names: list[str], launch: Launch, *, on_end: Any, **_: Any
+    ) -> None:
         for name in names:
-            if left is not None and left <= 0:
-                on_end(name, "no time left")
-            else:
-                done = run_one(folder.path, name, device=launch.device, time_limit=left)
-                on_end(name, "done" if done else "stopped")
+            done = run_one(folder.path, name, device=launch.device)
+            on_end(name, "done" if done else "stopped")
 
     monkeypatch.setattr(reproducing, "run_local", run_in_process)
 
@@ -89,7 +84,7 @@ def test_every_run_leaves_one_record(tmp_path: Path) -> None:
     records = read_records(tmp_path / "records" / "all.jsonl")
     assert records.names == {"tiny-s0", "deep-s0"}
     (tiny,), (deep,) = records.of("tiny"), records.of("deep")
-    assert tiny.reduced == {}
+    assert tiny.figures["reduced"] == {}
     assert len(tiny.tests["8"]["solved"]) == 4
     assert [row["epoch"] for row in tiny.figures["training"]["history"]] == [1, 2]
     assert tiny.figures["training"]["train"]["of"] == 32
@@ -102,8 +97,7 @@ def test_a_perfect_validation_ends_a_run(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(Validator, "validate", lambda *_: {"validation": 1.0})
     train(tmp_path, [TINY])
     assert (run_folder(tmp_path).status.reason, run_folder(tmp_path).status.step) == (PERFECT, 2)
-    (record,) = read_records(tmp_path / "records").all
-    assert record.finished
+    assert read_records(tmp_path / "records").names == {TINY}
     # Without its record it is tested again, not trained.
     monkeypatch.setattr(Loop, "_step", lambda loop: pytest.fail("trained again"))
     (tmp_path / "records" / "all.jsonl").unlink()
@@ -111,14 +105,11 @@ def test_a_perfect_validation_ends_a_run(tmp_path: Path, monkeypatch: pytest.Mon
     assert read_records(tmp_path / "records" / "all.jsonl").names == {"tiny-s0"}
 
 
-def test_a_run_that_reaches_the_time_limit_is_resumed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_was_stopped_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr("iterant.training.loop.Clock.over", property(lambda _: True))
         assert train(tmp_path, [TINY], budget="10m") == [TINY]
     assert not (tmp_path / "records").exists()
-    assert train(tmp_path, [TINY], budget=0.01) == [TINY], "too little time for its tests"
     assert train(tmp_path, [TINY], budget="10m") == []
     assert read_records(tmp_path / "records").names == {TINY}
 
@@ -152,7 +143,7 @@ def test_divergence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def record(**figures: Any) -> Record:
     empty: dict[str, Any] = {"training": {}, "tests": {}, "studies": {}}
-    return Record("m", 0, True, {}, {**empty, **figures}, Path("x"))
+    return Record("m", 0, {**empty, **figures}, Path("x"))
 
 
 def test_test_of_an_exact_network() -> None:

@@ -15,7 +15,6 @@ from iterant.errors import RunError
 from iterant.experiments.measures import Accuracy, Changes, Peaks, Recovered, RecoveryByIndex
 from iterant.experiments.records import (
     ANY,
-    LABELS,
     Record,
     Records,
     check_figures,
@@ -41,9 +40,8 @@ def valid() -> dict[str, Any]:
     record["tests"]["512:10:600"] = {"problems": 10, "solved": {"600": 9, "1200": 10}}
     record["tests"]["512"]["solved by the most confident"] = [1, 2]
     mazes = {"1000": 9, "4000": 10}
-    labels = dict.fromkeys(LABELS, 3.0)
     record["tests"]["30 maze-hard:10:1000"] = {"problems": 10, "solved": mazes, ANY: {**mazes},
-                                               "answers changed": 1, "labels": labels}  # fmt: skip
+                                               "answers changed": 1}  # fmt: skip
     record["parameters"] = 72
     record["training"] |= {"recipe": {}, "history": [{"epoch": 1, "loss": 0.5}]}
     return record
@@ -93,10 +91,10 @@ def test_required_fields() -> None:
 def test_every_measure_accepts_a_valid_record(path: tuple[Any, ...], value: Any) -> None:
     figures = changed(path, value)
     if is_valid(figures):
-        record = Record(figures["model"], figures["seed"], True, {}, figures, Path(__file__))
+        record = Record(figures["model"], figures["seed"], figures, Path(__file__))
         assert len(list(record.counts)) <= 2
         for past in MAZE_EXPERIMENTS.values():
-            assert past.tables(Records((record,)))
+            assert past.make_table(Records((record,)))
         assert record.older in (True, False)
         for measure in MEASURES:
             cell = measure.of([record, record])

@@ -13,7 +13,7 @@ from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.figures import pictures
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import read_records, read_results
-from iterant.experiments.report import ALL_EXPERIMENTS, results_page, rows_of, state_of
+from iterant.experiments.report import ALL_EXPERIMENTS, results_page
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECALL = "mazes-recall-a0.01"
@@ -103,41 +103,34 @@ def test_row_with_curves(
 
 
 def table(folder: Path, name: str) -> list[dict[str, str]]:
-    return rows_of(EXPERIMENTS[name], read_records(folder))
+    return EXPERIMENTS[name].make_table(read_records(folder))
 
 
-def missing(folder: Path) -> dict[str, list[str]]:
-    """The last table of the page: the cells of each model after the planned seeds."""
-    lines = results_page(folder).partition("## Seeds that are missing")[2].splitlines()
-    rows = [[cell.strip() for cell in line.split("|")] for line in lines if line.startswith("| ")]
-    return {row[1]: row[3:-1] for row in rows}
+def test_how_many_runs_there_are(tmp_path: Path) -> None:
+    def state() -> str:
+        return EXPERIMENTS["compare-n-zero"].state(read_results(tmp_path))
 
-
-def test_missing_seeds_by_reason(tmp_path: Path) -> None:
     keep(tmp_path / "runs", "sums-recall-a1", 0, [50], finished=False)
     keep(tmp_path / "runs" / "b", "sums-recall-a1", 1, [50], reduced={"width": 8})
-    records = read_records(tmp_path / "runs")
-    assert state_of(EXPERIMENTS["compare-n-zero"], records.whole)[0] == 0, "neither counts"
+    assert state() == "0 of 13 runs", "neither counts"
     now = MODELS["sums-n0"].recipe.changed(precision="fp16").described()
     now["rate"] = 7000 * now.pop("lr")  # a former name
     keep(tmp_path / "runs", "sums-n0", 0, [50], training={"recipe": now})
-    keep(tmp_path / "runs", "sums-n0", 1, [], tests={}, training={"ended": "the loss exploded"})
-    before = MODELS["sums-run-time"].recipe.described()
-    del before["pool_noise"]
+    assert state() == "1 of 13 runs, 1 by an older recipe"
+    before = MODELS["sums-n0"].recipe.described()
+    del before["pool_noise"]  # a new field of the recipe is not a change
     before["rate"] = before.pop("lr")
-    keep(tmp_path / "runs", "sums-run-time", 0, [50], training={"recipe": before})
-    table = missing(tmp_path)
-    assert table["model"] == ["missing", "diverged", "by an older recipe"]
-    assert table["sums-recall-a1"] == ["0, 1, 2, 3, 4", "", ""]
-    assert table["sums-n0"] == ["2", "1", "0"]
-    assert table["sums-run-time"] == ["1, 2", "", ""], "a new field of the recipe is not a change"
-    keep(tmp_path / "runs" / "again", "sums-recall-a1", 0, [60])
-    assert missing(tmp_path)["sums-recall-a1"][0] == "1, 2, 3, 4"
+    keep(tmp_path / "runs", "sums-n0", 1, [50], training={"recipe": before})
+    keep(tmp_path / "runs", "sums-n0", 2, [], tests={}, training={"ended": "the loss exploded"})
+    keep(tmp_path / "runs", "sums-n0", 7, [50])
+    assert state() == "3 of 13 runs, 1 by an older recipe", "at most as many as planned"
+    page = results_page(tmp_path)
+    assert "| Text, section 4 and appendix A.4 | 3 of 13 runs, 1 by an older recipe |" in page
 
 
 def test_pictures_show_the_current_records() -> None:
     results = REPOSITORY / "results"
-    records = read_results(results).whole
+    records = read_results(results)
     drawn: dict[str, Any] = {}
     for one in ALL_EXPERIMENTS.values():
         drawn |= pictures(one, records)
@@ -159,25 +152,20 @@ def test_row_without_curves(tmp_path: Path) -> None:
     assert ours["seeds"] == "not run"
 
 
-def test_done_and_planned_tests_without_curves(tmp_path: Path) -> None:
+def test_networks_that_were_tested_without_curves(tmp_path: Path) -> None:
     folder = tmp_path / "paper"
-    for seed in range(20):
+    for seed in range(3):
         keep_count(folder, "mazes-ours", seed, "201", {2000: 100, 4000: 100})
     keep_count(folder, RECALL, 2, "201", {2000: 7, 4000: 7}, problems=20, name="measure-a")
     keep_count(folder, RECALL, 2, "201", {2000: 70, 4000: 70}, name="measure-b")
-    assert state_of(EXPERIMENTS["mazes-201"], read_results(tmp_path)) == (9, 11), (
-        "at most as many as planned"
-    )
     page = results_page(tmp_path)
-    assert "| Text, section 4 | 9 of 11 |" in page
-    assert missing(tmp_path)[f"{RECALL} at size 201"] == ["0, 1"]
-    assert "mazes-ours at size 201" not in page
+    assert "| Text, section 4 | 4 networks |" in page
     assert "[measure-a](results/paper/measure-a.json), [measure-b]" in page
 
 
 def test_a_figure_links_to_the_table_with_its_numbers(tmp_path: Path) -> None:
     keep(tmp_path / "runs", "sums-recall-a1", 0, [0, 98])
-    sections = {part.partition("\n")[0]: part for part in results_page(tmp_path).split("\n## ")}
+    sections = {part.partition("\n")[0]: part for part in results_page(tmp_path).split("\n### ")}
     figure, table = (sections[EXPERIMENTS[name].title] for name in
                      ("fig-arch-loss-ablation", "table-prefix-peaks"))  # fmt: skip
     assert "The numbers: [Peaks on prefix sums](#peaks-on-prefix-sums)." in figure

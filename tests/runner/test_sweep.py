@@ -253,7 +253,7 @@ def test_status_command(
     # One run was stopped, one failed twice.
     folder = SweepFolder.prepare(tmp_path / "s", small_plan())
     first, second = folder.planned
-    assert not run_one(folder.path, first, device="cpu", time_limit=1e-3)
+    train("prefix-sums", out=folder.run_path(first), device="cpu", time_limit=1e-3, **FIELDS)
     folder.write_failures(second, Failures(2, "out of memory"))
     RunFolder.open(folder.run_path(first)).set_status("stopped", step=3)
     assert status_command(folder)[0].splitlines() == [
@@ -333,7 +333,7 @@ def test_seeds_resume_with_their_number_of_threads(
 
 
 def test_a_time_limit_holds_for_all_seeds_together(tmp_path: Path) -> None:
-    options = {**FIELDS, "out": tmp_path / "r", "device": "cpu", "time_limit": 1e-3}
+    options = {**FIELDS, "out": tmp_path / "r", "device": "cpu", "time_limit": 1e-9}
     assert train_seeds("prefix-sums", seeds=[0, 1], **options).counts["left"] == 2
     assert not list(tmp_path.glob("r-s*"))
 

@@ -18,7 +18,6 @@ from iterant.runner import Launch, SweepFolder, status
 from iterant.runner import worker as worker_module
 from iterant.runner.worker import (
     STOPPED,
-    Job,
     capacity,
     command_for,
     failure_reason,
@@ -64,20 +63,6 @@ def test_a_stop_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert run_until_end(folder, name, "SIGTERM") == "stopped"
 
 
-def test_trainings_of_a_job_share_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = SweepFolder.prepare(tmp_path, small_plan(seeds=[0]))
-    (name,) = folder.planned
-    limits: list[float] = []
-    monkeypatch.setattr(
-        worker_module, "train", lambda *_, **options: limits.append(options["time_limit"])
-    )
-    job = Job(folder, folder.run(name), time_limit="10m", start=time.monotonic() - 500)
-    job.train()
-    job.train("-fp32", {"precision": "fp32"})
-    assert all(90 < limit <= 100 for limit in limits)
-    assert len(limits) == 2
-
-
 def test_a_run_of_another_process_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,15 +96,16 @@ def test_failure_reason(tmp_path: Path, log: str, code: int, reason: str) -> Non
 def test_several_processes_are_started_by_torchrun(tmp_path: Path) -> None:
     folder = SweepFolder.prepare(tmp_path, small_plan(seeds=[0]))
     (name,) = folder.planned
-    single = command_for(folder, name, Launch(), time_limit=9.0)
+    single = command_for(folder, name, Launch())
     assert single[1:6] == ["-m", "iterant", "sweep", "one", str(tmp_path)]
-    assert single[-2:] == ["--time", "9.000s"]
     several = command_for(folder, name, Launch(processes=2))
     assert several[1:3] == ["-m", "torch.distributed.run"]
-    assert several[-len(single) + 3 :] == single[1:-2]
+    assert several[-len(single) + 1 :] == single[1:]
 
 
-def test_exit_codes_of_the_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_exit_codes_of_the_process(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = SweepFolder.prepare(tmp_path, small_plan(seeds=[0]))
     (name,) = folder.planned
 
@@ -130,7 +116,9 @@ def test_exit_codes_of_the_process(tmp_path: Path, capsys: pytest.CaptureFixture
 
     assert exit_code("no-such-run") == 1
     assert capsys.readouterr().err.startswith("iterant: error: ")
-    assert exit_code(name, "--time", "0.001") == STOPPED
+    with monkeypatch.context() as patched:
+        patched.setattr("iterant.training.loop.Clock.over", True)
+        assert exit_code(name) == STOPPED
     assert exit_code(name, "--resume") == 0
     assert capsys.readouterr().out.splitlines()[-1] == "done"
 
@@ -145,8 +133,8 @@ def test_number_of_runs_in_parallel(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     names, ends = list(folder.planned), dict[str, str]()
     assert run_local(folder, names, Launch(), at_once=2, on_end=ends.__setitem__) is None
     assert ends == dict.fromkeys(names, "done")
-    run_local(folder, names, Launch(), at_once=1, on_end=ends.__setitem__, limit=60, reserve=60)
-    assert ends == dict.fromkeys(names, "no time left")
+    run_local(folder, names, Launch(), at_once=1, on_end=ends.__setitem__, limit=1e-9)
+    assert ends == dict.fromkeys(names, "stopped")
     assert capacity(Launch()) >= 1
     assert capacity(Launch(processes=10_000)) == 1
 

@@ -196,16 +196,3 @@ def descend(cells: Cells, steps: NDArray[np.int32]) -> Mask:
         first = (flat[options] == nearer).argmax(axis=0)
         position = options[first, np.arange(len(position))]
     return without_rim(on_path, cells.shape)
-
-
-def shortest_paths(cells: Cells, steps: NDArray[np.int32]) -> NDArray[np.float64]:
-    """(N,): how many shortest paths lead from the start to the end; ``steps``: `distances`."""
-    flat, offsets = with_rim(steps, -1), _offsets(cells)
-    paths = (flat == 0).astype(np.float64)
-    for distance in range(1, int(steps.max(initial=0)) + 1):
-        here = np.flatnonzero(flat == distance)
-        around = here + offsets
-        paths[here] = np.where(flat[around] == distance - 1, paths[around], 0).sum(axis=0)
-    by_cell = without_rim(paths, cells.shape)
-    totals: NDArray[np.float64] = np.where(cells == START, by_cell, 0).sum(axis=(1, 2))
-    return totals
