@@ -141,7 +141,7 @@ def train(
         processes.check(recipe.batch_size)
         trainer = Trainer(network, recipe, torch_device, processes, objective)
         if "init_from" in config and not (source is not None and source.has("last")):
-            load_initial(trainer, Path(config["init_from"]))
+            load_initial(trainer, Path(init_from or config["init_from"]))
         if first_process and source is None:
             RunFolder.check_new(path)
         problems = TrainingSet.of(task, recipe, torch_device)
@@ -239,8 +239,12 @@ def _check_same_objective(run: RunFolder, objective: UserObjective | None) -> No
     now = None if objective is None else _objective_name(objective)
     # Without the module: a script is __main__ at one time and imported at another.
     if str(before).rpartition(":")[2] != str(now).rpartition(":")[2]:
-        remedy = "leave it out" if before is None else f"give {before}, which is not in the folder"
-        raise UsageError(f"{quoted(run.path)} was not trained with objective={now}; {remedy}")
+        trained_with = (
+            "the objective of its recipe; leave out objective="
+            if before is None
+            else f"{before}, which is not in the folder; give it again: objective="
+        )
+        raise UsageError(f"{quoted(run.path)} was trained with {trained_with}")
 
 
 def _check_resumable(run: RunFolder, task: Task | str | None, fixed: list[str]) -> None:
