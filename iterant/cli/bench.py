@@ -114,7 +114,7 @@ def solve(
 
 
 def _measure(benchmark: Callable[..., Any], out: Path, **options: Any) -> dict[str, Any]:
-    """Run a benchmark with a progress bar and write its figures."""
+    """Run a benchmark, showing its progress, and write its figures."""
     from iterant.io import write_result
     from iterant.io.files import check_writable_folder
 
