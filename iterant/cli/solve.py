@@ -132,10 +132,15 @@ def solve(
 
 
 def _warn_unlike(task: Task, network: Any, problems: Sequence[Problem], name: str) -> None:
-    """Say before solving which problems a shipped network was not made for."""
+    """Say before solving which problems a network was not made for."""
+    from iterant.io.files import read_json
     from iterant.tasks.protocol import offers
+    from iterant.zoo.loading import CONFIG, folder_of
 
     trained = (getattr(network, "card", None) or {}).get("problems")
+    if trained is None and (path := folder_of(name) / CONFIG).exists():  # a run
+        config = read_json(path)
+        trained = None if config.get("data") else config.get("recipe", {}).get("problems")
     if trained is None or not offers(task, "unlike"):
         return
     for problem in problems:

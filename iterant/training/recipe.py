@@ -433,7 +433,7 @@ _CHESS_BEST: Fields = {
 }  # fmt: skip
 
 _OTHER_QUICK: Fields = {
-    **_OURS, "width": 64, "objective": "pool", "pool_slots": 512, "batch_size": 50, "epochs": 5,
+    **_OURS, "width": 32, "objective": "pool", "pool_slots": 512, "batch_size": 50, "epochs": 5,
     "lr": 2e-3, "schedule": "cosine", "ema_decay": 0.99, "monitor_every": 1, "monitor_count": 50,
 }  # fmt: skip
 _OTHER_BEST: Fields = {

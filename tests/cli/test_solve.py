@@ -115,6 +115,9 @@ def test_what_a_network_was_not_made_for_is_said_before(command: Any) -> None:
     _, _, warned = command("solve", "mazes", loop, "--net", "mazes-messages")
     assert "mazes-messages may be wrong" in warned
     assert "loops or open rooms" in warned
+    iterant.train("mazes", count=200, epochs=1, restart_below=0, out="m0", reporter=False)
+    _, _, warned = command("solve", "mazes", loop, "--net", "m0")
+    assert "m0 may be wrong" in warned
     _, output, warned = command("solve", "mazes", loop)
     assert "may be wrong" not in warned
     assert facts(output)["right"] == "yes"

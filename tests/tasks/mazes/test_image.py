@@ -311,6 +311,17 @@ def test_rotated_paper_is_never_misread(angle: float) -> None:
             assert np.array_equal(found, cells)
 
 
+@pytest.mark.parametrize("angle", [-0.4, 0.3, 0.4])
+def test_rotated_paper_with_loops_has_dark_walls(angle: float) -> None:
+    """With loops, the paths of a maze could be walls with a way between them."""
+    for seed in range(8):
+        cells = maze(9, seed)
+        is_opened = np.random.default_rng(seed).random(cells.shape) < 0.3
+        cells[is_opened & (cells == WALL)] = FREE
+        paper = Image.fromarray(drawn(np.pad(cells, 1), 24, margin=20))
+        assert np.array_equal(read(paper.rotate(angle, fillcolor=(250, 250, 250))), cells)
+
+
 @pytest.mark.parametrize(("step", "pen"), [(55, 4), (40, 3), (24, 5), (30, 2)])
 def test_walls_drawn_with_a_pen(step: int, pen: int) -> None:
     for seed in range(4):
