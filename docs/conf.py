@@ -120,7 +120,8 @@ def _add_commands(app: object, page: str, source: list[str]) -> None:
     text = re.sub(r"^(iterant (\S+)) \2\b", r"\1", text, flags=re.MULTILINE)
     # Examples are the lines of a paragraph without a fence.
     text = re.sub(r"\n\n((?:(?:iterant|echo) .*\n)+)\n", r"\n\n```console\n\1```\n\n", text)
-    source[0] += text
+    text = re.sub(r"\*(\[default: .*\])\*", r"\1", text)  # as in our own words
+    source[0] += "\n" + text
 
 
 def setup(app: Any) -> None:
