@@ -82,6 +82,7 @@ def _link_results(app: Any, page: str, source: list[str]) -> None:
         app.env.note_dependency(str(results))
         text = results.read_text(encoding="utf-8").replace("](docs/", "](")
         text = text.replace("](results/", "](../results/")
+        text = re.sub(r"arXiv (\d{4}\.\d{5})", r"[\g<0>](https://arxiv.org/abs/\1)", text)
     up = "../" * (page.count("/") + 1)
 
     def link(match: re.Match[str]) -> str:
