@@ -82,6 +82,7 @@ def _link_results(app: Any, page: str, source: list[str]) -> None:
         app.env.note_dependency(str(results))
         text = results.read_text(encoding="utf-8").replace("](docs/", "](")
         text = text.replace("](results/", "](../results/")
+        text = re.sub(r"arXiv (\d{4}\.\d{5})", r"[\g<0>](https://arxiv.org/abs/\1)", text)
     up = "../" * (page.count("/") + 1)
 
     def link(match: re.Match[str]) -> str:
@@ -120,7 +121,8 @@ def _add_commands(app: object, page: str, source: list[str]) -> None:
     text = re.sub(r"^(iterant (\S+)) \2\b", r"\1", text, flags=re.MULTILINE)
     # Examples are the lines of a paragraph without a fence.
     text = re.sub(r"\n\n((?:(?:iterant|echo) .*\n)+)\n", r"\n\n```console\n\1```\n\n", text)
-    source[0] += text
+    text = re.sub(r"\*(\[default: .*\])\*", r"\1", text)  # as in our own words
+    source[0] += "\n" + text
 
 
 def setup(app: Any) -> None:

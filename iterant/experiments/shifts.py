@@ -272,7 +272,8 @@ _UNIQUE, _LIKE_UNIQUE = "30 maze-unique-test", "29 start=any,path=100-140"
 _RELEASED = "any shortest path: the released weights, reported by others"
 _PEAK = "best checkpoint of a selected run, after more tuning than in the papers"
 _EQR_CODE = "github.com/locuslab/EqR, supplements/maze_unique"
-_UNKNOWN = "reported; not found by us"
+_EQR = "arXiv 2605.21488"
+_BY_EQR = "measured by EqR's authors"
 
 PUBLISHED = {
     _HARD: (
@@ -283,14 +284,14 @@ PUBLISHED = {
         ("Attractor", "27M", "93.1 %", "", "", "arXiv 2605.12466"),
     ),
     _UNIQUE: (
-        ("HRM", "", "0.3 %", "", "", _UNKNOWN),
-        ("TRM", "", "44.9 %", "", "", _UNKNOWN),
-        ("URM", "", "51.4 %", "", "", _UNKNOWN),
-        ("EqR", "", "93 %", "", "", "arXiv 2605.21488"),
+        ("HRM", "", "0.3 %", "", _BY_EQR, _EQR),
+        ("TRM", "", "44.9 %", "", _BY_EQR, _EQR),
+        ("URM", "", "51.4 %", "", _BY_EQR, _EQR),
+        ("EqR", "", "93 %", "", "the best of 128 restarts by its own residual", _EQR),
         ("TRM, tuned", "42.2K", "99.4 %", "", _PEAK, _EQR_CODE),
         ("EqR, tuned", "42.2K", "99.6 %", "", _PEAK, _EQR_CODE),
         ("EqR, tuned", "66.4K", "100 %", "", _PEAK, _EQR_CODE),
-        ("FRM", "", "98 %", "", "± 1.8, peak 99.9", _UNKNOWN),
+        ("FRM", "8M", "98 ± 1.8 %", "", "3 seeds; peak 99.9", "arXiv 2606.29150"),
     ),
 }  # fmt: skip
 """Numbers of others by test: network, parameters, exact, any shortest path, note, source. As
@@ -433,17 +434,18 @@ def _hard_rows(networks: dict[str, Results], parameters: dict[str, str]) -> list
     rows = []
     for name, title, ours in (
         (_HARD, "Maze-Hard, test half", ""),
-        (_HARD_TRAIN, "Maze-Hard, training half", ", not trained on"),
         (_UNIQUE, "Maze-Unique, test set", ""),
+        (_HARD_TRAIN, "Maze-Hard, training half", ", not trained on"),
         (_LIKE_UNIQUE, "like Maze-Unique", ", generated"),
     ):
         for model, by_name in networks.items():
             if tests := by_name.get(name):
                 most = max(one.problems for one in tests)
                 rows.append({
-                    "network": network_title(model), "mazes": f"{title}{ours}, {most:,} mazes",
+                    "network": network_title(model), "mazes": f"{title}{ours}",
                     "parameters": parameters.get(model, ""), "exact": _percent(tests, exact),
                     "any shortest path": _percent(tests, any_path), "seeds": str(len(tests)),
+                    "note": f"{most:,} mazes",
                 })  # fmt: skip
         for network, size, equal, shortest, note, source in PUBLISHED.get(name, ()):
             rows.append({

@@ -88,7 +88,7 @@ def test_a_wall_that_closes_the_path_is_reported(visit: Visit) -> None:
     visit.page.mouse.click(*centre(visit, middle))
     visit.wait("iterant.panels.mazes.thinker.disturbed === 'a wall was drawn'")
     visit.settle(MAZES)
-    assert "there is no way" in visit.words
+    assert "there is no path" in visit.words
     visit.page.mouse.click(*centre(visit, middle))
     visit.wait("iterant.panels.mazes.thinker.disturbed === 'a wall was taken away'")
     visit.settle(MAZES)
@@ -154,7 +154,7 @@ def test_generated_mazes_with_loops_are_solved(visit: Visit) -> None:
     visit.panel(MAZES, "await panel.generate(3)")
     assert visit.panel(MAZES, "panel.maze.loops")
     visit.settle(MAZES)
-    assert "Its answer is right: a shortest way" in visit.words
+    assert "Its answer is right: a shortest path" in visit.words
     solved_as_by_package(visit, iterant.load(MAZES))
 
 
@@ -162,9 +162,9 @@ def test_the_shipped_network_is_never_right_without_a_path(visit: Visit) -> None
     visit.show(MAZES)
     visit.choose(MAZES, "mazes-2")
     begin(visit, "S.#..\n..#..\n..#.E\n..#..\n..#..")
-    assert "there is no way" in visit.page.inner_text("[data-is=notice]")
+    assert "there is no path" in visit.page.inner_text("[data-is=notice]")
     visit.settle(MAZES)
-    assert "there is no way" in visit.words
+    assert "there is no path" in visit.words
     assert "right" not in visit.words
 
 
@@ -180,8 +180,8 @@ def test_any_shortest_path_is_right(visit: Visit) -> None:
         }"""
     )
     assert [each["right"] for each in verdicts] == [True, True, False]
-    assert "any shortest way counts" not in verdicts[0]["words"]
-    assert "any shortest way counts" in verdicts[1]["words"]
+    assert "any shortest path counts" not in verdicts[0]["words"]
+    assert "any shortest path counts" in verdicts[1]["words"]
 
 
 def test_published_numbers_have_sources(visit: Visit) -> None:
@@ -215,9 +215,9 @@ def test_a_maze_unlike_the_training_mazes_is_announced(
     tree = "S.#\n#..\nE.#"
     assert notice(tree) == ""
     corridor = "..#\nS#.\n..E"
-    assert notice(corridor).startswith("The start is no dead end")
+    assert notice(corridor).startswith("The start is not a dead end")
     assert notice(LOOP).startswith("This maze has a loop")
-    assert "no dead end" in notice(LOOP)
+    assert "not a dead end" in notice(LOOP)
     assert notice("S#.\n##.\nE..").startswith("Walls cut the end off")
     for text in (LOOP, ROOM):
         notice(text)
@@ -226,7 +226,7 @@ def test_a_maze_unlike_the_training_mazes_is_announced(
         visit.choose(MAZES, "mazes-messages")  # trained on starts anywhere, without loops
         assert visible()
     assert notice(corridor) == ""
-    assert "no dead end" not in notice(LOOP)
+    assert "not a dead end" not in notice(LOOP)
     visit.page.click("[data-bench=play]")
     visit.settle(MAZES)
     assert "Its answer is not right" in visit.words

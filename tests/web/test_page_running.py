@@ -15,7 +15,7 @@ pytestmark = pytest.mark.system
 
 MAZES = "mazes"
 THINKER = "iterant.panels.mazes.thinker"
-SLOW = "59 iterations a second"
+SLOW = "59 iterations per second"
 LARGE = 49
 """The side of a maze that is computed in a worker."""
 
@@ -83,7 +83,7 @@ def test_large_mazes_are_iterated_as_fast_as_possible_by_default(visit: Visit) -
 
     assert [speed_at(size) for size in (41, 43, 21)] == [SLOW, "as fast as it can", SLOW]
     visit.set_range("[data-bench=speed]", 30)
-    assert speed_at(43) == "8 iterations a second"
+    assert speed_at(43) == "8 iterations per second"
 
 
 def test_an_error_while_computing_is_shown_and_can_be_restarted(maze: Visit) -> None:

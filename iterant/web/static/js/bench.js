@@ -7,7 +7,7 @@ import { Channels } from "./channels.js";
 import { Curve } from "./curve.js";
 import { capital, count } from "./words.js";
 
-const SOONER = 1e6; // iterations a second: more than there is time for
+const SOONER = 1e6; // iterations per second: more than there is time for
 const EVENTS = ["begun", "thought", "phase", "settled", "disturbed", "failed"];
 const SLOW = 1_000; // milliseconds per iteration above which a message says so
 const LOOKS = [100, 300, 1_000, 3_000, 10_000, 30_000]; // iterations after which a message reports the progress
@@ -80,7 +80,7 @@ export class Bench {
 
   #setSpeed() {
     const speed = this.iterationsASecond;
-    const words = speed === SOONER ? "as fast as it can" : `${count(speed, "iteration")} a second`;
+    const words = speed === SOONER ? "as fast as it can" : `${count(speed, "iteration")} per second`;
     this.speedSaid.textContent = words;
     this.speed.setAttribute("aria-valuetext", words);
     if (this.thinker) this.thinker.speed = speed;
@@ -98,7 +98,7 @@ export class Bench {
 
   restart() {
     if (!this.thinker?.inputs) return;
-    this.words.say(`From the start again${this.thinker.waits}.`);
+    this.words.say(`Again from iteration 0${this.thinker.waits}.`);
     this.thinker.begin(this.thinker.inputs);
   }
 
@@ -153,10 +153,10 @@ export class Bench {
     const { right, words } = this.panel.verdict();
     const reached = `reached after ${thinker.roughly ? "about " : ""}${thinker.found.toLocaleString("en")}`;
     if (!thinker.disturbed) {
-      return `Settled after ${count(thinker.step, "iteration")}: its answer, ${reached}, changes no more. ${words}`;
+      return `Settled after ${count(thinker.step, "iteration")}: its answer, ${reached}, no longer changes. ${words}`;
     }
     const when = `settled ${count(thinker.since, "iteration")} after ${thinker.disturbed}, with an answer ${reached}.`;
-    if (right === false) return `It did not recover: ${when} ${words} Start again, and it begins anew.`;
+    if (right === false) return `It did not recover: ${when} ${words} "Start again" begins at iteration 0.`;
     return `${right ? `It recovered: ${when}` : capital(when)} ${words}`;
   }
 

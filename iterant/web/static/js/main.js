@@ -163,7 +163,7 @@ async function begin(task, about, runtimes) {
   return panel;
 }
 
-// Another network for the problem in front; it begins from the start.
+// Another network for the problem in front; it begins at iteration 0.
 async function exchange(name, listed, runtimes, bench) {
   const { panel } = bench;
   if (!panel) return; // the panel is still being opened
@@ -181,7 +181,7 @@ async function exchange(name, listed, runtimes, bench) {
   follow(panel, about);
   if (bench.panel !== panel) return; // another came to the front meanwhile
   tellNetwork(panel);
-  words.say(`${name} begins the same problem from the start${panel.thinker.waits}.`);
+  words.say(`${name} begins the same problem at iteration 0${panel.thinker.waits}.`);
 }
 
 // Remember what a panel thinks with, and say so when that has to change.

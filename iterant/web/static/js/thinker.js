@@ -21,7 +21,7 @@ const KEPT = 4000; // points of the curve
 
 export class Thinker extends EventTarget {
   phase = "idle"; // idle, thinking, paused, settled
-  speed = 60; // iterations a second
+  speed = 60; // iterations per second
   step = 0; // iterations since the start
   since = 0; // iterations since the last intervention
   disturbed = null; // the last intervention, in words

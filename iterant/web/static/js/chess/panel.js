@@ -28,7 +28,7 @@ export class ChessPanel {
     this.truth = find("truth");
     this.growth = new Growth(find("growth"));
     this.choice.append(
-      ...POSITIONS.map(({ rating }, at) => new Option(`Puzzle ${at + 1}, rated ${rating}`, at)),
+      ...POSITIONS.map(({ fen, rating }, at) => new Option(`Puzzle ${at + 1}, rated ${rating}, ${Position.read(fen).mover} to move`, at)),
     );
     this.own = new Option(""); // a position that is none of the puzzles
     this.own.hidden = true;
@@ -139,7 +139,7 @@ export class ChessPanel {
   begin(position, { fen, move = null }) {
     this.#show(position, fen, move);
     const { mover } = position;
-    this.words.say(`A new position, ${mover} to move. It begins from the start${this.thinker.waits}.`);
+    this.words.say(`A new position, ${mover} to move. The network begins at iteration 0${this.thinker.waits}.`);
     return this.thinker.begin(position.planes());
   }
 
@@ -169,7 +169,7 @@ export class ChessPanel {
   #tellTruth() {
     this.draw();
     if (!this.truth.checked) return;
-    if (!this.move) return this.words.say("Nobody knows the best move of a position of your own.");
+    if (!this.move) return this.words.say("The best move is known for the puzzles only, not for a position of your own.");
     const [from, to] = this.wanted.map((at) => this.position.place(at));
     this.words.say(`The puzzle's move is ${this.position.words(from, to)}; its squares are dotted.`);
   }
@@ -234,6 +234,6 @@ export class ChessPanel {
     const said = this.#sentence();
     if (!this.move) return { right: null, words: said };
     const right = this.wanted.every((at) => this.best.includes(at));
-    return { right, words: `${said} ${right ? "That is the puzzle's move." : "The puzzle's move is another."}` };
+    return { right, words: `${said} ${right ? "That is the puzzle's move." : "The puzzle's move is a different one."}` };
   }
 }

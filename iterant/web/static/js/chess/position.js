@@ -25,7 +25,7 @@ export class Position {
     if (rest.length > 4) throw new Error(`A FEN has at most 6 fields, this one has ${rest.length + 2}.`);
     const board = readBoard(placement);
     if (side !== "w" && side !== "b") {
-      throw new Error(`After the board comes who moves, w or b; here ${side ? `"${side}"` : "nothing"} does.`);
+      throw new Error(`After the board comes the side to move, w or b; here ${side ? `it is "${side}"` : "it is missing"}.`);
     }
     const [castling = "-", passing = "-"] = rest;
     const position = new Position(board, side === "b", rights(castling, board), passed(passing, side));

@@ -3,8 +3,8 @@
 import { END, START, WALL } from "./maze.js";
 import { count } from "../words.js";
 
-// "right", "other" (another shortest way than the target: right as well), "way" (a way through, but not
-// a shortest one), "wrong" or "none" (no way).
+// "right", "other" (another shortest path than the target: right as well), "way" (a path to the end, but not
+// a shortest one), "wrong" or "none" (no path).
 export function judge(maze, said) {
   const truth = maze.way();
   if (!truth.length) return "none";
@@ -25,11 +25,11 @@ export function verdict(maze, said) {
   const squares = maze.way().length;
   const found = judge(maze, said);
   const words = {
-    right: `Its answer is right: ${maze.loops ? "a shortest" : "the"} way from start to end has ${count(squares, "square")}.`,
-    other: `Its answer is right: any shortest way counts, and has ${count(squares, "square")}. The target in training would take the first of down, left, right, up.`,
-    way: `Its answer is a way through, though not the shortest, which has ${count(squares, "square")}.`,
+    right: `Its answer is right: ${maze.loops ? "a shortest" : "the"} path from start to end has ${count(squares, "square")}.`,
+    other: `Its answer is right: any shortest path counts, and has ${count(squares, "square")}. The target in training takes the first of down, left, right, up.`,
+    way: `Its answer is a path to the end, but not a shortest one, which has ${count(squares, "square")}.`,
     wrong: "Its answer is not right.",
-    none: "Walls cut the end off from the start: there is no way, whatever it draws.",
+    none: "Walls cut the end off from the start: there is no path, whatever it draws.",
   }[found];
   return { right: found === "none" ? null : ["right", "other"].includes(found), words };
 }

@@ -35,7 +35,7 @@ export class MazePanel {
       this.draw();
       const way = this.maze.way();
       if (this.truth.checked) {
-        words.say(way.length ? `The true way has ${count(way.length - 1, "step")}; it is dotted.` : "There is no way.");
+        words.say(way.length ? `The true path has ${count(way.length, "square")}; it is dotted.` : "There is no path.");
       }
     });
     showPublished(find("published"));
@@ -94,7 +94,7 @@ export class MazePanel {
   begin(maze) {
     this.maze = maze;
     this.board.cursor = null;
-    this.words.say(`A new maze of ${maze.height} by ${maze.width} squares. It begins from the start${this.thinker.waits}.`);
+    this.words.say(`A new maze of ${maze.height} by ${maze.width} squares. The network begins at iteration 0${this.thinker.waits}.`);
     return this.thinker.begin(maze.image());
   }
 
@@ -142,11 +142,11 @@ export class MazePanel {
     const hasLoops = kind?.some((each) => /^(p|walls)=/.test(each));
     const anyStart = kind?.includes("start=any");
     const warnings = [
-      !maze.way().length && "Walls cut the end off from the start: there is no way to find.",
+      !maze.way().length && "Walls cut the end off from the start: there is no path to find.",
       kind && !hasLoops && maze.loops &&
-        "This maze has a loop or an open room, and this network was trained on mazes without: it will probably mark all ways round, not only a shortest one.",
+        "This maze has a loop or an open room, and this network was trained on mazes without: it will probably mark all paths round a loop, not only a shortest one.",
       kind && !anyStart && maze.exits(maze.start).length !== 1 &&
-        "The start is no dead end, as it is in all mazes that the network was trained on: it may fail.",
+        "The start is not a dead end; in all mazes that this network was trained on it is: the answer may be wrong.",
     ].filter(Boolean);
     const words = warnings.join(" ");
     if (this.notice.textContent !== words) this.notice.textContent = words;

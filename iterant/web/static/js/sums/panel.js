@@ -59,7 +59,7 @@ export class SumsPanel {
     this.bits = bits;
     this.#tellLength(bits.length);
     this.#build();
-    this.words.say(`${count(bits.length, "new bit")}. It begins from the start${this.thinker.waits}.`);
+    this.words.say(`${count(bits.length, "new bit")}. The network begins at iteration 0${this.thinker.waits}.`);
     return this.thinker.begin(this.inputs);
   }
 
