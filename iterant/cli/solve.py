@@ -133,9 +133,10 @@ def solve(
 
 def _warn_unlike(task: Task, network: Any, problems: Sequence[Problem], name: str) -> None:
     """Say before solving which problems a network was not made for."""
+    from iterant.io.checkpoint import CONFIG
     from iterant.io.files import read_json
     from iterant.tasks.protocol import offers
-    from iterant.zoo.loading import CONFIG, folder_of
+    from iterant.zoo.loading import folder_of
 
     trained = (getattr(network, "card", None) or {}).get("problems")
     if trained is None and (path := folder_of(name) / CONFIG).exists():  # a run
