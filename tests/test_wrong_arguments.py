@@ -95,6 +95,9 @@ WRONG: dict[str, Callable[[], object]] = {
     "reporter is a Reporter of .*, got 3": lambda: API.train(SUMS, reporter=3, out="nowhere"),
     "out is the path of a folder, got 3": lambda: API.train(SUMS, out=3),
     "resume is the path of a folder, got 3": lambda: API.train(resume=3),
+    "called with logits and targets: too many positional arguments": lambda: API.train(
+        SUMS, objective=lambda x: x.mean(), out="nowhere"
+    ),
     "state is the state of a thought": lambda: API.think(NET, INPUTS, steps=1, state=3),
     "a prediction is a tensor, such as .* got 3": lambda: API.task("mazes").solved(3, BATCH),
     r"is on meta, the targets are on cpu; use prediction.to\('cpu'\)": lambda: API.task(
