@@ -499,6 +499,9 @@ class LossGuard:
     patience: int = 50
     forgiving: bool = False
     """NaN is only a high loss, because loss scaling skipped that step"""
+    least_first: float = 0.0
+    """What the first loss counts as at least: that of the run from which a branch has its weights,
+    whose own losses begin low"""
     first: float | None = None
     above: int = 0
     """Number of consecutive losses that were too high"""
@@ -509,7 +512,7 @@ class LossGuard:
         self.recent.append((step, loss))
         if math.isfinite(loss) or self.forgiving:
             if self.first is None and math.isfinite(loss):
-                self.first = loss
+                self.first = max(loss, self.least_first)
             high = self.first is None or not loss <= self.factor * self.first
             self.above = self.above + 1 if high else 0
             if self.above < self.patience:

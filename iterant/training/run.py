@@ -140,8 +140,9 @@ def train(
         task = with_problems(task, recipe.problems)
         processes.check(recipe.batch_size)
         trainer = Trainer(network, recipe, torch_device, processes, objective)
+        first_loss = 0.0
         if "init_from" in config and not (source is not None and source.has("last")):
-            load_initial(trainer, Path(init_from or config["init_from"]))
+            first_loss = load_initial(trainer, Path(init_from or config["init_from"]))
         if first_process and source is None:
             RunFolder.check_new(path)
         problems = TrainingSet.of(task, recipe, torch_device)
@@ -152,6 +153,7 @@ def train(
             task, recipe, config["seed"], trainer, problems, folder, clock=clock,
             reporter=reporter, until_perfect=until_perfect,
         )  # fmt: skip
+        loop.guard.least_first = first_loss
         loop.run(source)
         processes.maximum(0)  # wait until the first process has written the end
     except BaseException:
@@ -337,10 +339,11 @@ def _set_threads(net: Net, source: RunFolder | None, reporter: Reporter) -> None
         )
 
 
-def load_initial(trainer: Trainer, path: Path) -> None:
+def load_initial(trainer: Trainer, path: Path) -> float:
     """Load the last weights, optimizer state, EMA and replay pool of a run, at step 0.
 
-    A pool of another size is not loaded. An EMA that the run did not keep starts at its weights.
+    Returns the first loss of that run. A pool of another size is not loaded. An EMA that the run
+    did not keep starts at its weights.
     """
     folder = RunFolder.open(path)
     if not folder.has("last"):
@@ -351,7 +354,7 @@ def load_initial(trainer: Trainer, path: Path) -> None:
             f"{path} was trained by {theirs}, whose state {ours} cannot use; "
             f"give {argument('optimizer', theirs)}"
         )
-    tensors, _ = folder.load("last")
+    tensors, metadata = folder.load("last")
     slots = trainer.recipe.pool_slots if trainer.recipe.objective == "pool" else 0
     if "pool.filled" in tensors and len(tensors["pool.filled"]) != slots:
         tensors = {name: value for name, value in tensors.items() if not name.startswith("pool.")}
@@ -366,6 +369,7 @@ def load_initial(trainer: Trainer, path: Path) -> None:
             f"the last checkpoint of {path} does not fit this recipe ({reason}); a branch needs "
             "the network of the run that it begins with"
         ) from error
+    return float(metadata.get("first_loss") or 0.0)
 
 
 def run_summary(task: Task, recipe: Recipe) -> dict[str, Any]:

@@ -187,6 +187,9 @@ def test_only_nan_and_consecutive_high_losses_stop_a_run() -> None:
         guard.check(number, loss)
     with pytest.raises(TrainingStopped, match=r"exploded at step 9 .*: 6.9, 7: 8, 8: 8, 9: 8"):
         guard.check(9, 8.0)
+    guard = LossGuard(patience=3, least_first=0.7)
+    for number, loss in enumerate([0.002, 0.1, 0.2, 0.3, 6.9]):  # a branch: its first loss is low
+        guard.check(number, loss)
     for losses in ([1.0, 0.9], []):  # where a loss scale skips steps, NaN is only a high loss
         guard = LossGuard(patience=3, forgiving=True)
         for number, loss in enumerate([*losses, nan, float("inf")]):

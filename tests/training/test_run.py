@@ -35,9 +35,10 @@ def test_start_loads_weights_and_optimizer_state(tmp_path: Path, kind: str) -> N
     branch = begin(
         tmp_path / "b", kind, init_from=source.path, lr=1e-30, weight_decay=0.0, epochs=1
     )
-    theirs, _ = source.load("last")
+    theirs, before = source.load("last")
     ours, about = branch.load("last")
     assert about["step"] == 4  # of its own
+    assert about["first_loss"] >= before["first_loss"], "not that of weights that are trained"
     assert branch.config["init_from"] == str(source.path.resolve())
     for name, value in theirs.items():
         if name.startswith("net."):
