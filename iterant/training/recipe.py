@@ -444,6 +444,8 @@ _OTHER_BEST: Fields = {
 ANY = "any other"
 _PAPER_WIDTH: Fields = {"width": None}
 """For a network that a recipe was not made for."""
+_MAZES_OTHER_LR: Fields = {"lr": 1e-3}
+"""DT-Recall learns with it (docs/mazes.md), and nothing with that for 622 parameters."""
 
 NAMED: dict[str, dict[str, dict[str, Fields]]] = {
     "paper": {
@@ -469,7 +471,7 @@ NAMED: dict[str, dict[str, dict[str, Fields]]] = {
     "best": {
         "prefix-sums": {"local-rule": _SUMS_BEST, ANY: _SUMS_BEST | _PAPER_WIDTH},
         "mazes": {"local-rule": _MAZES_BEST, "max-plus": _MAZES_MAX_PLUS,
-                  ANY: _MAZES_BEST | _PAPER_WIDTH},
+                  ANY: _MAZES_BEST | _PAPER_WIDTH | _MAZES_OTHER_LR},
         "chess": {"dt-recall": _CHESS_BEST, ANY: _CHESS_BEST | _PAPER_WIDTH},
         ANY: {"dt-recall": _OTHER_BEST},
     },
