@@ -42,19 +42,19 @@ def test_the_solution_of_a_string() -> None:
 
 
 def test_old_names_are_still_accepted() -> None:
-    class Telling(type(SUMS)):  # type: ignore[misc]
+    class OldTask(type(SUMS)):  # type: ignore[misc]
         """A user-defined task of before 0.2."""
 
         answer_text = None
 
         def tell(self, batch: Batch, index: int, prediction: torch.Tensor) -> str:
-            return f"{len(prediction)} told"
+            return f"{len(prediction)} answer"
 
         def verdict(self, batch: Batch, index: int, prediction: torch.Tensor) -> RulesCheck:
             return RulesCheck(True, "kept")
 
-    (solution,) = solutions(exact_prefix_sums(), Telling(), gather(SUMS, "10").problems)
-    assert solution.answer == "1 told"
+    (solution,) = solutions(exact_prefix_sums(), OldTask(), gather(SUMS, "10").problems)
+    assert solution.answer == "1 answer"
     assert solution.verdict.keeps is True
 
 
