@@ -148,11 +148,15 @@ def test_recipes_round_trip_through_json(word: str, problem: str, net: str) -> N
     assert Recipe().changed(**json.loads(json.dumps(chosen.described()))) == chosen
 
 
-@pytest.mark.parametrize(("problem", "width"), [("prefix-sums", 400), ("mazes", 128)])
-def test_another_network_by_the_best_recipe_has_the_papers_width(problem: str, width: int) -> None:
+@pytest.mark.parametrize(
+    ("problem", "net", "width"), [("prefix-sums", "dt-recall", 400), ("mazes", "dt", 128)]
+)
+def test_another_network_by_the_best_recipe_has_the_papers_width(
+    problem: str, net: str, width: int
+) -> None:
     assert recipe("best", problem, "local-rule") == recipe("best", problem)
     _, about = build_network(
-        recipe("best", problem, "dt-recall").described(), iterant.task(problem).spec, 0
+        recipe("best", problem, net).described(), iterant.task(problem).spec, 0
     )
     assert about["config"]["width"] == width
 
