@@ -395,14 +395,14 @@ _MAZES_BEST: Fields = {
     "batch_size": 64, "epochs": 6, "warmup_steps": 100, "schedule": "wsd", "validate_every": 6,
     "restart_below": 0.99, "monitor_every": 6, "monitor_count": 200,
 }  # fmt: skip
-_ON_BF16 = (
+_NARROW = (
     "width 32 instead of the paper's 128; on a CPU that has instructions for bfloat16 give "
-    "precision bf16: 40 minutes of one core"
+    "precision bf16: 40 to 50 minutes of one core"
 )
 _MAZES_DT_RECALL: Fields = {
     **_MAZES_BEST, "width": 32, "problems": "", "count": 41_000, "validation": 0.0244,
     "pool_change_penalty": 0.3, "lr": 1e-3, "ema_decay": 0.998, "epochs": 8, "validate_every": 8,
-    "monitor_every": 8, "monitor_count": 40, "notes": (_ON_BF16,),
+    "monitor_every": 8, "monitor_count": 40, "notes": (_NARROW,),
 }  # fmt: skip
 _MAZES_MAX_PLUS: Fields = {
     **_OURS, "width": 4, "hidden": 8, "problems": "start=any,walls=0.15,path=12-22", "size": 12,
@@ -454,7 +454,7 @@ ANY = "any other"
 _PAPER_WIDTH: Fields = {"width": None}
 """For a network that a recipe was not made for."""
 _MAZES_OTHER_LR: Fields = {"lr": 1e-3}
-"""The paper's networks learn with it (docs/mazes.md), and nothing with that for 622 parameters."""
+"""DT-Recall learned with it (docs/mazes.md), and nothing with that for 622 parameters."""
 
 NAMED: dict[str, dict[str, dict[str, Fields]]] = {
     "paper": {

@@ -224,9 +224,9 @@ def _check_types(recipe: object, reporter: object, objective: object, **paths: o
             "objective is a name, a function of logits and targets, or a subclass of "
             f"iterant.training.objectives.Objective; got {objective!r:.80}"
         )
-    if objective is not None and not is_class:
+    if callable(objective) and not is_class:
         try:
-            inspect.signature(objective).bind("logits", "targets")  # type: ignore[arg-type]
+            inspect.signature(objective).bind("logits", "targets")
         except TypeError as error:
             raise UsageError(f"an objective is called with logits and targets: {error}") from None
         except ValueError:  # a built-in function without a signature

@@ -10,7 +10,7 @@ import torch
 from playwright.sync_api import Route
 
 import iterant
-from web.browsing import Visit
+from web.browsing import LIMIT, Visit
 
 pytestmark = pytest.mark.system
 
@@ -34,7 +34,9 @@ def test_a_network_is_fetched_when_its_panel_is_opened(
     assert "Loading the network chess (12.9 MB)" in visit.words
     visit.wait("document.getElementById('loading').value > 0")
     assert visit.page.inner_text("[data-bench=state]") == "idle"
-    while not routes:  # The bar moves with the network's first file, before this one is asked for.
+    for _ in range(LIMIT // 50):
+        if routes:  # The bar moves with the network's first file, before this one is asked for.
+            break
         visit.page.wait_for_timeout(50)
     routes[0].continue_()
     visit.wait("window.iterant.panels.chess?.ready")
