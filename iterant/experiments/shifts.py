@@ -32,6 +32,7 @@ from statistics import fmean
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from iterant import registry
 from iterant.errors import UsageError
@@ -45,7 +46,7 @@ from iterant.io.files import PathLike, make_folder, write_lines
 from iterant.io.results import make_result
 from iterant.nets import parameter_count
 from iterant.nets.protocol import Net, depth_of, like
-from iterant.solving import BUDGET, LAST_LAYER, solve
+from iterant.solving import Iteration, solve
 from iterant.tasks.protocol import Batch, Task, slices, with_problems
 from iterant.zoo.loading import folder_of, load
 
@@ -134,6 +135,21 @@ def maze_hard(data: PathLike, count: int = 1000) -> tuple[MazeTest, ...]:
     return published, MazeTest(29, "start=any,path=100-140", count)
 
 
+class _AnswersAfter:
+    """Keeps the answers after a number of iterations: a callback of `solve`."""
+
+    copies = True  # of features it keeps none
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+        self.kept: list[tuple[Tensor, Tensor]] = []
+        """Indices of the samples that were still in the batch, and their answers"""
+
+    def __call__(self, iteration: Iteration) -> None:
+        if iteration.thought.step == self.steps:
+            self.kept.append((iteration.rows.cpu(), iteration.thought.prediction.cpu()))
+
+
 @torch.no_grad()
 def measure_test(net: Net, test: MazeTest) -> dict[str, Any]:
     """The figures of one cell: mazes solved after the iterations and after four times as many.
@@ -148,17 +164,15 @@ def measure_test(net: Net, test: MazeTest) -> dict[str, Any]:
     solved, any_solved = {few: 0, many: 0}, {few: 0, many: 0}
     changed = at_rest = last = 0
     for rows in slices(len(batch), max(1, _PIXELS_AT_ONCE // batch.targets[0].numel())):
-        part = batch[rows]
+        part, early = batch[rows], _AnswersAfter(few)
         inputs = like(net, part.inputs)
-        first = solve(net, inputs, max_steps=few, rule=ExactRest())
-        moving = torch.tensor([reason in (BUDGET, LAST_LAYER) for reason in first.stopped_by])
-        at_rest += int((~moving).sum())
-        last = max(last, int(first.steps.max()))
-        before = first.prediction.cpu()
-        after = before.clone()
-        if moving.any() and many > few:
-            longer = solve(net, inputs[moving.to(inputs.device)], max_steps=many, rule=ExactRest())
-            after[moving] = longer.prediction.cpu()
+        answer = solve(net, inputs, max_steps=many, rule=ExactRest(), callback=early)
+        at_rest += int((answer.settled & (answer.steps <= few)).sum())
+        last = max(last, min(few, int(answer.steps.max())))
+        after = answer.prediction.cpu()
+        before = after.clone()
+        for kept, prediction in early.kept:
+            before[kept] = prediction
         changed += int((before != after).flatten(1).any(dim=1).sum())
         for steps, prediction in {few: before, many: after}.items():
             solved[steps] += int(task.solved(prediction, part).sum())
@@ -184,6 +198,7 @@ def measure_mazes(
     processes: int = 1,
     budget: str | float | None = None,
     device: str = "cpu",
+    precision: str = "fp32",
     say: Callable[[str], None] = print,
 ) -> int:
     """Test these networks, write their records to a ``.jsonl`` file; return the tests left to do.
@@ -199,7 +214,7 @@ def measure_mazes(
     known = {(line["figures"]["model"], line["seed"], key) for line in old
              for key in line["figures"]["tests"]}  # fmt: skip
     data = next((test.data for test in tests if test.data), None)
-    new = {str(network): _empty_record(network, model, data) for network in networks}
+    new = {str(network): _empty_record(network, model, data, precision) for network in networks}
     jobs = [
         (network, test) for test in tests for network, one in new.items()
         if (one["figures"]["model"], one["seed"], test.key) not in known
@@ -209,7 +224,7 @@ def measure_mazes(
         processes, multiprocessing.get_context("spawn"), torch.set_num_threads, (1,)
     )
     try:
-        running = {pool.submit(_job, *job, device, deadline): job for job in jobs}
+        running = {pool.submit(_job, *job, device, precision, deadline): job for job in jobs}
         for future in as_completed(running):
             (network, test), figures = running[future], future.result()
             if figures is None:  # after the deadline
@@ -227,16 +242,23 @@ def measure_mazes(
 
 
 @lru_cache(maxsize=16)
-def _network(network: str, device: str) -> Net:
-    return load(network, device)
+def _network(network: str, device: str, precision: str) -> Any:
+    net: Any = load(network, device)
+    return net.to(registry.find("precision", precision))
 
 
-def _job(network: str, test: MazeTest, device: str, deadline: float) -> dict[str, Any] | None:
+def _job(
+    network: str, test: MazeTest, device: str, precision: str, deadline: float
+) -> dict[str, Any] | None:
     """The figures of one cell; None after the deadline."""
-    return measure_test(_network(network, device), test) if time.time() < deadline else None
+    if time.time() >= deadline:
+        return None
+    return measure_test(_network(network, device, precision), test)
 
 
-def _empty_record(network: PathLike, model: str, data: str | None) -> dict[str, Any]:
+def _empty_record(
+    network: PathLike, model: str, data: str | None, precision: str
+) -> dict[str, Any]:
     """The record of a network without its tests; ``data``: of Maze-Hard, if that is tested."""
     folder = folder_of(network)
     config = read_json(folder / "config.json")
@@ -253,6 +275,7 @@ def _empty_record(network: PathLike, model: str, data: str | None) -> dict[str, 
         "net": config["net"]["kind"] if "net" in config else config["kind"],
         "parameters": parameter_count(load(network)),
         "trained on": card.get("trained_on") or recipe.get("problems", ""),
+        **({"test precision": precision} if precision != "fp32" else {}),
         "tests": {},
         "studies": {},
         "filter": "none",
