@@ -36,7 +36,6 @@ from iterant.experiments.records import Record, Records
 from iterant.experiments.shifts import (
     CELLS,
     LOOPS,
-    SIZES,
     STARTS,
     MazeExperiment,
     Results,
@@ -94,10 +93,11 @@ def heat_maps(model: str, results: Results) -> list[HeatMap]:
     means = {
         CELLS[name]: fmean(map(any_path, tests)) for name, tests in results.items() if name in CELLS
     }
+    sizes = sorted({n for n, _, _ in means})
     return [
         HeatMap(f"{network_title(model)}, {about}", "size n", "loops p",
-                [str(n) for n in SIZES], [f"{p:g}" for p in LOOPS],
-                [[means.get((n, p, start), math.nan) for n in SIZES] for p in LOOPS])
+                [str(n) for n in sizes], [f"{p:g}" for p in LOOPS],
+                [[means.get((n, p, start), math.nan) for n in sizes] for p in LOOPS])
         for start, about in STARTS.items() if means
     ]  # fmt: skip
 
