@@ -145,15 +145,8 @@ def segment_loss(
 def iterate(
     net: Net, inputs: Tensor, start: State, steps: int, noise: Tensor | None = None
 ) -> Iterator[Tensor]:
-    """The features after each iteration; ``noise`` is added before every one.
-
-    A network with a method ``segment`` computes them in one call, without gradients only the last.
-    """
+    """The features after each iteration; ``noise`` is added before every one."""
     features, memory = start.features, net.read(inputs)
-    segment: Any = getattr(net, "segment", None)
-    if segment is not None and noise is None and steps:
-        yield from segment(features, memory, steps, start.step)
-        return
     for index in range(start.step, start.step + steps):
         features = net.step(features if noise is None else features + noise, memory, index)
         yield features

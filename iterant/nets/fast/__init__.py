@@ -7,8 +7,7 @@
 On a CPU, local rules and max-plus networks compute only the cells that can change
 (`iterant.nets.fast.sparse`); on a GPU an iteration of a local rule is one kernel
 (`iterant.nets.fast.cuda`). The paper's networks run in fewer and larger kernels
-(`iterant.nets.fast.deep_thinking`, `iterant.nets.fast.strings`). `iterant.solve` and
-`iterant.evaluate` call this themselves.
+(`iterant.nets.fast.deep_thinking`). `iterant.solve` and `iterant.evaluate` call this themselves.
 
 What callers must know: a sparse form keeps tables of the inputs that it read last. It serves one
 batch at a time, and `iterant.solving.iterate_until_done` tells it which samples stay
@@ -72,19 +71,16 @@ def fused(net: Net) -> Net:
 
 
 def fuse_for_training(net: object) -> Fused | None:
-    """The fastest form of a network with gradients for its weights; None where there is none.
+    """A faster form of a network with gradients for its weights; None where there is none.
 
-    Call its ``flush`` after every backward pass. A form with a method ``segment`` computes several
-    iterations in one call.
+    Call its ``flush`` after every backward pass.
     """
     # Not for subclasses, which may compute something else.
     if not (type(net) is DeepThinking or type(net) is FeedForward) or net.config.group_norm:
         return None
-    # Imported here: a local rule needs none of these modules.
-    from iterant.nets.fast.deep_thinking import Fused
-    from iterant.nets.fast.strings import fuse_strings
+    from iterant.nets.fast.deep_thinking import Fused  # a local rule does not need it
 
-    return fuse_strings(net) or Fused(net)
+    return Fused(net)
 
 
 def can_unroll_messages(net: Net) -> bool:

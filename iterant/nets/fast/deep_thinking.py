@@ -13,7 +13,7 @@ Shapes: B batch, W width, *S space.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -69,26 +69,21 @@ class Tape:
 
     def record(self, layer: Layer, x: Tensor, gradient: Tensor) -> None:
         """Add the weight gradient of one pair."""
-
-        @torch.no_grad()
-        def add() -> None:
-            part = _backward(gradient, x, layer.kernel, [False, True, False])[1]
-            self.accumulate(layer, part.squeeze(2) if layer.weight.dim() == 3 else part)
-
-        self.on_second_stream(add, [x, gradient])
-
-    def on_second_stream(self, work: Callable[[], None], reads: list[Tensor]) -> None:
-        """Run work that reads these tensors on the second stream."""
-        if not reads[0].is_cuda:
-            work()
+        if not x.is_cuda:
+            self._add(layer, x, gradient)
             return
         if self._stream is None:
             make: Any = torch.cuda.Stream
-            self._stream = make(reads[0].device)
+            self._stream = make(x.device)
         self._stream.wait_stream(torch.cuda.current_stream())
-        self._kept += reads
+        self._kept += [x, gradient]
         with torch.cuda.stream(self._stream):
-            work()
+            self._add(layer, x, gradient)
+
+    @torch.no_grad()
+    def _add(self, layer: Layer, x: Tensor, gradient: Tensor) -> None:
+        part = _backward(gradient, x, layer.kernel, [False, True, False])[1]
+        self.accumulate(layer, part.squeeze(2) if layer.weight.dim() == 3 else part)
 
     @torch.no_grad()
     def flush(self) -> None:
@@ -114,28 +109,25 @@ class Tape:
 class Fused:
     """A network of the paper with the same weights, in fused kernels."""
 
-    layer_type: type[Layer] = Layer
-
     def __init__(self, net: PaperNet) -> None:
         self.net, self.config, self.readout = net, net.config, net.readout
         self.tape = Tape()
         # Weights are not autograd inputs: the tape takes their gradients. This input requires grad.
         self._token = torch.zeros((), device=net.projection.weight.device, requires_grad=True)
         self._flat = net.config.dims == 1
-        layer = self.layer_type
-        self._projection = layer(net.projection.weight)
+        self._projection = Layer(net.projection.weight)
         self._recall: tuple[Layer, Layer] | None = None  # of features, of the problem
         if net.recall is not None:
             weight, width = net.recall.weight, net.config.width
-            self._recall = layer(weight, 0, width), layer(weight, width)
+            self._recall = Layer(weight, 0, width), Layer(weight, width)
         self.depth = net.depth
         self.uses_index = net.depth is not None
         blocks = [block for block in net.modules() if isinstance(block, ResidualBlock)]
         self._blocks: Sequence[tuple[Layer, Layer]] = [
-            (layer(block.conv1.weight), layer(block.conv2.weight)) for block in blocks
+            (Layer(block.conv1.weight), Layer(block.conv2.weight)) for block in blocks
         ]
         convs = [conv for conv in net.head if isinstance(conv, nn.Conv1d | nn.Conv2d)]
-        self._head: Sequence[Layer] = [layer(conv.weight) for conv in convs]
+        self._head: Sequence[Layer] = [Layer(conv.weight) for conv in convs]
 
     def read(self, inputs: Tensor) -> Tensor | None:
         return None if self._recall is None else self._conv(inputs, self._recall[1], relu=False)
