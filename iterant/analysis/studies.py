@@ -302,14 +302,23 @@ def analyze(
         elif progress:
             progress(label, share)
 
+    def measured(measure: Callable[[Trial], Result]) -> Result:
+        nonlocal done
+        result = measure(trial)
+        done += 1
+        return result
+
     for name, subject, steps, at in jobs:
         trial = Trial(
             name, subject.net, subject.task, batch, steps, at, seed, tolerance, report_progress
         )
-        for measure in STUDIES[name].measures:
-            before = results[name].get(subject.label, ())
-            results[name][subject.label] = (*before, measure(trial))
-            done += 1
+        try:
+            results[name][subject.label] = tuple(map(measured, STUDIES[name].measures))
+        except (TaskError, UsageError) as error:
+            skipped.append(Skipped(subject.label, name, str(error)))
+    results = {name: by_label for name, by_label in results.items() if by_label}
+    if not results:
+        raise UsageError(f"none of these studies can be made: {skipped[0].why}")
     return Report(
         subjects=tuple(subjects),
         results=results,

@@ -77,6 +77,8 @@ def reproduce(
         check_writable_file(write)
     if seeds is not None and not training:
         raise UsageError("--seeds says how many to train: give --train or --budget with it")
+    if name not in MAZE_EXPERIMENTS and networks:
+        raise UsageError(f"--networks goes with {' or '.join(MAZE_EXPERIMENTS)}")
     if training and name is None:
         raise UsageError("training is for one table or figure at a time; name it")
     looks_only, results = results is None and not training, results or Path("results")
@@ -90,8 +92,6 @@ def reproduce(
         else:
             _make_all(records, results, write)
         return
-    if networks and name not in MAZE_EXPERIMENTS:
-        raise UsageError(f"--networks goes with {' or '.join(MAZE_EXPERIMENTS)}")
     if name not in ALL_EXPERIMENTS:
         raise UnknownName(registry.unknown_name("table or figure", name, tuple(ALL_EXPERIMENTS)))
     chosen = ALL_EXPERIMENTS[name]

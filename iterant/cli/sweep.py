@@ -126,7 +126,8 @@ def _show_table(folder: Path) -> None:
     if rows:
         print_table(head, *rows, right=True)
         try:
-            echo(f"drawn in {save_picture(sweep_folder)}")
+            if picture := save_picture(sweep_folder):
+                echo(f"drawn in {picture}")
         except IterantError as error:  # the folder may be someone else's
             warn(f"iterant: no picture: {error}")
 

@@ -23,6 +23,7 @@ import math
 import multiprocessing
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -215,6 +216,9 @@ def measure_mazes(
              for key in line["figures"]["tests"]}  # fmt: skip
     data = next((test.data for test in tests if test.data), None)
     new = {str(network): _empty_record(network, model, data, precision) for network in networks}
+    names = Counter(record["name"] for record in new.values())
+    if repeated := [name for name, count in names.items() if count > 1]:
+        raise UsageError(f"two networks are {repeated[0]} in records; give them different folders")
     jobs = [
         (network, test) for test in tests for network, one in new.items()
         if (one["figures"]["model"], one["seed"], test.key) not in known
@@ -442,7 +446,7 @@ def _shift_rows(networks: dict[str, Results], known: dict[str, TableRow]) -> lis
         changed = sum(one.figures["answers changed"] for one in results)
         rows.append({
             "network": network_title(model),
-            **known[model],
+            **known.get(model, {}),
             "seeds": str(len({one.seed for one in results})),
             **{column: _floor(tests) for column, tests in parts.items()},
             "lowest cell": _lowest(cells),
@@ -471,7 +475,8 @@ def _hard_rows(networks: dict[str, Results], known: dict[str, TableRow]) -> list
                 most = max(one.problems for one in tests)
                 rows.append({
                     "network": network_title(model), "mazes": f"{title}{ours}",
-                    "parameters": known[model]["parameters"], "exact": _percent(tests, exact),
+                    "parameters": known.get(model, {}).get("parameters", ""),
+                    "exact": _percent(tests, exact),
                     "any shortest path": _percent(tests, any_path), "seeds": str(len(tests)),
                     "note": f"{most:,} mazes",
                 })  # fmt: skip

@@ -116,12 +116,13 @@ def train_and_evaluate(job: Job) -> dict[str, Any] | None:
             continue
         job.reporter.note(f"test: {test.key}")
         net = load(run.path, registry.device(job.device))
+        size = test.size or run.config["recipe"]["size"]
+        size = size[-1] if isinstance(size, list) else size  # of a range, the largest
         figures = evaluate(
-            net, job.task, size=test.size, count=test.count, seed=test.seed,
-            max_steps=test.max_steps,
+            net, job.task, size=size, count=test.count, seed=test.seed, max_steps=test.max_steps
         ).described()  # fmt: skip
         figures.pop("operations a problem", None)
-        tests[test.key] = {"size": test.size, **figures}
+        tests[test.key] = {"size": size, **figures}
     return {"seconds": before["seconds"], "steps": run.status.steps, "best": dict(run.status.best),
             "iterations": run.config["recipe"]["iterations"], "tests": tests}  # fmt: skip
 

@@ -118,11 +118,11 @@ def cached_page() -> Path:
 
 
 def find_page() -> Page:
-    """The page in the package, or the one that the user has built.
+    """The page that the user has built, or the one in the package.
 
     >>> find_page().networks
     """
-    for folder in (BUILT, cached_page()):
+    for folder in (cached_page(), BUILT):
         if (folder / _MARK).is_file():
             return Page(folder, tuple(read_json(folder / _MARK)["networks"]))
     raise UsageError(

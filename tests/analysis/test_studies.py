@@ -51,6 +51,15 @@ def test_all_possible_studies_by_default() -> None:
     assert set(studies) == set(STUDIES) - {"bit-flip"}
 
 
+def test_studies_that_these_problems_do_not_allow_are_skipped() -> None:
+    report = iterant.analyze(EXACT, ["clean", "swap"], size=12, count=1, max_steps=60)
+    assert report.studies == ("clean",)
+    assert [one.what for one in report.skipped] == ["swap"]
+    assert "no other problem" in report.skipped[0].why
+    with pytest.raises(UsageError, match="none of these studies can be made: there is no other"):
+        iterant.analyze(EXACT, "swap", size=12, count=1, max_steps=60)
+
+
 def test_reports_are_reproducible() -> None:
     def figures(seed: int) -> list[dict[str, Any]]:
         net = Subject(small_net("prefix-sums", "dt-recall"), SUMS, "net")

@@ -56,7 +56,8 @@ def test_networks_on_mazes_unlike_the_papers(reproduce: Any, monkeypatch: Any) -
     assert "drawn in results/figures/maze-shifts-mazes.png" in text
     assert "of 100 in" not in reproduce("maze-shifts", "--networks", "mazes", "--device", "cpu")
     assert re.search(r"^maze-shifts +Mazes with .* 1 network *$", reproduce("--list"), re.MULTILINE)
-    assert "--networks goes with" in reproduce("fig-width", "--networks", "mazes", code=2)
+    for what in ("fig-width", "--all", "--list"):
+        assert "--networks goes with" in reproduce(what, "--networks", "mazes", code=2)
     assert "give --data" in reproduce("maze-hard", "--networks", "mazes", code=2)
     assert "give the --networks" in reproduce("maze-hard", "--train", code=2)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,7 @@ from iterant.experiments.shifts import (
 from iterant.io import read_lines
 from iterant.tasks.mazes.grid import descend, distances, from_image
 from iterant.zoo import load
+from iterant.zoo.loading import folder_of
 
 TINY = tuple(MazeTest(5, f"start={start},p=0", 4) for start in ("dead-end", "any"))
 
@@ -87,6 +89,13 @@ def test_an_interrupted_grid_is_continued(tmp_path: Path) -> None:
     assert [(record.model, record.seed) for record in read_records(path).all] == [("mazes", 0)] * 2
     with pytest.raises(RunError, match="recorded twice"):
         read_records(path, tmp_path / "all.jsonl")
+
+
+def test_two_networks_of_one_name_and_seed_are_refused(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        shutil.copytree(folder_of("mazes"), tmp_path / folder / "m-s0")
+    with pytest.raises(UsageError, match="two networks are m-s0"):
+        measure_mazes([tmp_path / "a" / "m-s0", tmp_path / "b" / "m-s0"], TINY, tmp_path / "x")
 
 
 class Forgetful:

@@ -123,6 +123,14 @@ def test_only_new_tests_are_evaluated_and_corrupt_outcomes_again(
     assert after == {key: before[key] for key in after} != {}
 
 
+def test_a_test_without_a_size_has_that_of_training(tmp_path: Path) -> None:
+    tests = [{"count": 10, "max_steps": 5}]
+    folder = execute(SweepFolder.prepare(tmp_path, small_plan(seeds=[0], tests=tests)))
+    outcome = folder.outcome(*folder.planned)
+    assert outcome is not None
+    assert [test["size"] for test in outcome["tests"].values()] == [8], "the task's own is 32"
+
+
 def test_a_second_process_is_refused(finished: SweepFolder) -> None:
     name, message = next(iter(finished.planned)), f"process {os.getpid()} on"
     with finished.work_lock(name), pytest.raises(RunError, match=message):

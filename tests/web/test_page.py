@@ -8,6 +8,7 @@ import io
 import json
 import os
 import re
+import shutil
 import sys
 import tarfile
 from collections.abc import Callable
@@ -187,6 +188,7 @@ def test_demo_command(nothing_built: Path, capsys: pytest.CaptureFixture[str]) -
     assert "exporting m (2 of 2)" in output
     with pytest.raises(UsageError, match="--build"):
         find_page()
+    shutil.copytree(nothing_built / "out", nothing_built / "built")  # the page in the package
     for networks in (both[1:], both[1:2]):  # the second replaces the first
         build_page(networks=networks)
         assert len(find_page().networks) == len(networks)
