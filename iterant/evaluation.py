@@ -58,7 +58,8 @@ class Operations(NamedTuple):
     """Floating-point operations for one problem.
 
     Multiplications and additions of convolutions and matrix products count, one each; elementwise
-    operations (ReLU, sums) do not.
+    operations (ReLU, sums, maxima) do not. Every cell counts at every iteration, also where a
+    sparse form of the network computes fewer.
     """
 
     once: int
@@ -311,9 +312,9 @@ def evaluate_batch(
     if not marks or marks[0] < 1 or marks[-1] > steps:
         asked = ", ".join(map(str, marks)) or "none"
         raise UsageError(f"answers can be judged at iterations 1 to {steps}, asked for {asked}")
-    batch_size = _default_batch_size(net, batch) if batch_size is None else batch_size
-    if batch_size < 1:
-        raise UsageError(f"a batch holds at least 1 problem, got {batch_size}")
+    if batch_size is None:
+        batch_size = _default_batch_size(net, batch)
+    batch_size = check_count("batch_size", batch_size, least=1)
     parts, total, start = [], len(batch) * steps, time.perf_counter()
     for rows in slices(len(batch), batch_size):
         part = batch[rows]

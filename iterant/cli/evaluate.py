@@ -173,7 +173,8 @@ def _print_curves(curves: dict[str, Curve]) -> None:
         means = "iterations: mean of a problem; " * any(row["iterations"] for row in rows)
         echo(
             "peak: highest accuracy, at that iteration; end: accuracy after the last iteration; "
-            f"lost: peak minus end; 95 %: interval of the end; {means}operations: of a problem"
+            f"lost: peak minus end; 95 %: interval of the end; {means}"
+            "operations: of a problem, if every cell is computed"
         )
     for title, curve in curves.items():
         problems = counted(curve.count, "problem")

@@ -139,8 +139,10 @@ def _warn_unlike(task: Task, network: Any, problems: Sequence[Problem], name: st
     from iterant.zoo.loading import folder_of
 
     trained = (getattr(network, "card", None) or {}).get("problems")
-    if trained is None and (path := folder_of(name) / CONFIG).exists():  # a run
-        config = read_json(path)
+    path = folder_of(name)
+    run = next((one for one in (path, *path.parents[:2]) if (one / CONFIG).exists()), None)
+    if trained is None and run is not None:  # also of RUN/checkpoints/last
+        config = read_json(run / CONFIG)
         trained = None if config.get("data") else config.get("recipe", {}).get("problems")
     if trained is None or not offers(task, "unlike"):
         return

@@ -87,11 +87,15 @@ class Loop:
         clock: Clock,
         reporter: Reporter,
         until_perfect: bool = False,
+        may_restart: bool = True,
     ) -> None:
-        """``folder`` is None in all processes but the first; the options are those of `train`."""
+        """``folder`` is None in all processes but the first; the options are those of `train`.
+
+        ``may_restart``: whether a run may begin again with other weights.
+        """
         self.recipe, self.seed, self.trainer, self.problems = recipe, seed, trainer, problems
         self.folder, self.clock, self.reporter = folder, clock, reporter
-        self.until_perfect = until_perfect
+        self.until_perfect, self.may_restart = until_perfect, may_restart
         self.spec, self.processes, self.attempt = task.spec, trainer.processes, 1
         self.steps_per_epoch = len(problems) // recipe.batch_size
         self.total_steps = self.steps_per_epoch * recipe.epochs
@@ -203,7 +207,7 @@ class Loop:
         """Fetch the losses from the device, averaged over processes, and check them."""
         if not self.device_losses:
             return
-        losses = torch.stack(self.device_losses).double()
+        losses = torch.stack(self.device_losses)
         self.device_losses.clear()
         self.processes.average([losses])
         values = losses.tolist()
@@ -241,7 +245,7 @@ class Loop:
         self._keep_best(epoch, fresh)
         accuracy = fresh.get("validation", math.inf)
         low = final and self.processes.maximum(accuracy < recipe.restart_below)
-        if low and self.attempt < _ATTEMPTS and self.total_steps >= _MIN_STEPS:
+        if low and self.may_restart and self.attempt < _ATTEMPTS and self.total_steps >= _MIN_STEPS:
             self._restart(fresh)
             return
         if "validation" not in fresh and self.folder is not None:  # for the display only

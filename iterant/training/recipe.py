@@ -165,7 +165,8 @@ class Recipe:
         "epochs between validations, which also choose the best checkpoint",
         section="Validation and checkpoints")
     restart_below: float = _field(0.0,
-        "restart, twice at most, a run of 400 steps or more whose final validation is lower")
+        "restart, twice at most, a run of 400 steps or more whose final validation is lower; "
+        "not a branch")
     monitor_every: int = _field(5,
         "epochs between evaluations on larger problems; 0: never", _FROM_ZERO)
     monitor_count: int = _field(100, "number of larger problems", bounds.COUNT)

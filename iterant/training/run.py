@@ -151,7 +151,7 @@ def train(
             reporter.note(f"note: {note}")
         loop = Loop(
             task, recipe, config["seed"], trainer, problems, folder, clock=clock,
-            reporter=reporter, until_perfect=until_perfect,
+            reporter=reporter, until_perfect=until_perfect, may_restart="init_from" not in config,
         )  # fmt: skip
         loop.guard.least_first = first_loss
         loop.run(source)
@@ -342,25 +342,29 @@ def _set_threads(net: Net, source: RunFolder | None, reporter: Reporter) -> None
 def load_initial(trainer: Trainer, path: Path) -> float:
     """Load the last weights, optimizer state, EMA and replay pool of a run, at step 0.
 
-    Returns the first loss of that run. A pool of another size is not loaded. An EMA that the run
-    did not keep starts at its weights.
+    Returns the first loss of that run. A pool with other slots or problems of another size is not
+    loaded. An EMA that the run did not keep starts at its weights, the loss scale at its default.
     """
     folder = RunFolder.open(path)
     if not folder.has("last"):
         raise RunError(f"{path} has no checkpoint yet; train it first, or begin without init_from")
-    theirs, ours = folder.config.get("recipe", {}).get("optimizer"), trainer.recipe.optimizer
+    recipe = recipe_from_json(folder.config["recipe"], resume=True)
+    theirs, ours = recipe.optimizer, trainer.recipe.optimizer
     if theirs != ours:
         raise RunError(
             f"{path} was trained by {theirs}, whose state {ours} cannot use; "
             f"give {argument('optimizer', theirs)}"
         )
     tensors, metadata = folder.load("last")
-    slots = trainer.recipe.pool_slots if trainer.recipe.objective == "pool" else 0
-    if "pool.filled" in tensors and len(tensors["pool.filled"]) != slots:
+    same = ("objective", "size", "pool_slots", "pool_until_solved")
+    if any(getattr(recipe, name) != getattr(trainer.recipe, name) for name in same):
         tensors = {name: value for name, value in tensors.items() if not name.startswith("pool.")}
     for name, weight in list(tensors.items()):
         if name.startswith("net."):
             tensors.setdefault(f"average.{name.removeprefix('net.')}", weight)
+    if trainer.loss_scale is not None:
+        tensors.setdefault("scaling.scale", trainer.loss_scale.scale)
+        tensors.setdefault("scaling.grown", trainer.loss_scale.grown)
     try:
         trainer.restore(tensors, 0)
     except (KeyError, RuntimeError, TypeError, ValueError) as error:

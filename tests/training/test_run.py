@@ -55,11 +55,15 @@ def test_a_branch_without_a_checkpoint_begins_with_its_source_again(tmp_path: Pa
     assert_equal(train(resume=killed.path, device="cpu"), whole)
 
 
-def test_start_drops_a_pool_of_another_size_and_begins_a_missing_ema(tmp_path: Path) -> None:
+def test_start_drops_a_pool_of_another_size_and_begins_what_is_missing(tmp_path: Path) -> None:
     pool = uninterrupted()["pool"].path
     branch = begin(tmp_path / "p", "pool", init_from=pool, pool_slots=11, epochs=1)
     assert len(branch.load("last")[0]["pool.filled"]) == 11
+    branch = begin(tmp_path / "u", "pool", init_from=pool, pool_until_solved=True, epochs=1)
+    assert "pool.solved" in branch.load("last")[0], "the source did not keep it"
     source = begin(tmp_path / "a", ema_decay=None, epochs=1)
+    branch = begin(tmp_path / "h", init_from=source.path, precision="fp16", epochs=1)
+    assert branch.load("last")[0]["scaling.scale"] > 0
     branch = begin(tmp_path / "b", start=source.path, ema_decay=0.5, lr=1e-30, weight_decay=0.0,
                    epochs=1)  # fmt: skip
     theirs, ours = source.load("last")[0], branch.load("last")[0]

@@ -158,6 +158,14 @@ def test_a_failed_run_restarts_with_other_weights(
     assert any(not torch.equal(weights[name], straight[name]) for name in straight)
 
 
+def test_a_branch_is_not_restarted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = begin(tmp_path / "source")
+    set_figures(monkeypatch, [0.2])
+    branch = begin(tmp_path / "branch", **RESTARTING, init_from=source.path)
+    assert branch.load("last")[1]["tries"] == 1, "other weights are not those it begins with"
+    assert branch.state == "finished"
+
+
 @pytest.mark.parametrize("stop", [2, 11])
 def test_resume_in_the_second_try(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int
