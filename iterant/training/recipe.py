@@ -398,7 +398,7 @@ _MAZES_BEST: Fields = {
 }  # fmt: skip
 _NARROW = (
     "width 32 instead of the paper's 128; on a CPU that has instructions for bfloat16 give "
-    "precision bf16: 40 to 50 minutes of one core; one minute of an H200"
+    "precision bf16: 40 to 50 minutes of one core; on an H200 a minute and a half"
 )
 _MAZES_DT_RECALL: Fields = {
     **_MAZES_BEST, "width": 32, "problems": "", "count": 41_000, "validation": 0.0244,
