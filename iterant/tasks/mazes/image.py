@@ -98,15 +98,27 @@ def read_picture(content: bytes) -> tuple[Pixels, tuple[str, ...]]:
         raise TaskError(
             f"the picture has no {colour} spot for the {end}; paint one square {colour}"
         )
+    readings = [(dark, "")]
     on_light_paper = dark.shape != codes.shape and _closed(dark) >= _CLOSED and _has_frame(dark)
     if not on_light_paper and _has_frame(light, thin=True):
-        # Light paths may go around a maze too; read as walls, they leave no way.
+        readings.insert(0, (light, "; light walls"))
+    for reading, note in readings:
         with contextlib.suppress(TaskError):
-            cells, note = _between_spots(light, sharp=sharp)
-            if path_lengths(cells[None], distances(cells[None]))[0] > 0:
-                return cells, (f"{note}; light walls",)
-    cells, note = _between_spots(dark, sharp=sharp)
-    return cells, (note,)
+            cells, about = _between_spots(reading, sharp=sharp)
+            # Light paths may go around a maze too.
+            if _is_likely(cells):
+                return cells, (about + note,)
+    cells, about = _between_spots(dark, sharp=sharp)
+    return cells, (about,)
+
+
+def _is_likely(cells: Pixels) -> bool:
+    """Whether a way leads from start to end, and not only because they are neighbours.
+
+    Where paths were read as walls, it is not.
+    """
+    steps = distances(cells[None])
+    return bool(path_lengths(cells[None], steps)[0] > 0 and (steps >= 0).sum() > 2)
 
 
 def _between_spots(codes: Pixels, *, sharp: bool) -> tuple[Pixels, str]:
@@ -125,7 +137,7 @@ def _between_gaps(dark: Pixels, light: Pixels, *, sharp: bool) -> tuple[Pixels, 
     readings = [(dark, ""), (light, "; light walls")]
     if _OPENINGS <= _closed(light) < _WHOLE:  # on paper, no side of the picture would have gaps
         readings.reverse()
-    most = 0
+    most, unlikely = 0, None
     for codes, note in readings:
         widths = [_wall_width(side) for side in _sides(codes)]
         wall, *_ = _run_lengths(codes == WALL)
@@ -151,7 +163,12 @@ def _between_gaps(dark: Pixels, light: Pixels, *, sharp: bool) -> tuple[Pixels, 
         if is_end.sum() == 2:
             cells[is_end] = START, END
             words = where_ends_are(cells, f" of {grid.words}")
-            return cells, (f"{words}, the gaps in the wall around{note}",)
+            answer = cells, (f"{words}, the gaps in the wall around{note}",)
+            if _is_likely(cells):
+                return answer
+            unlikely = unlikely or answer
+    if unlikely is not None:
+        return unlikely
     raise TaskError(
         "the picture has no green spot for the start and no red one for the end, and the wall "
         f"around the maze has {most or 'no'} gap{'s' * (most > 1)}; paint one square green and "
@@ -478,7 +495,8 @@ def _square_counts(walls: NDArray[np.bool_]) -> list[tuple[int, int]]:
     columns = np.arange(1, len(across))
     rows = np.rint(columns * height / width).astype(np.int64).clip(1, len(down) - 1)
     strength = (down[rows] + across[columns]) / (1 + some + more)
-    return [(int(rows[count - 1]), count) for count in _peaks(strength)][:_TRIES]
+    counts = [(int(rows[count - 1]), count) for count in _peaks(strength)]
+    return [count for count in counts if all(count)][:_TRIES]  # none of a strip one pixel high
 
 
 def _peaks(strength: Values) -> list[int]:

@@ -156,6 +156,22 @@ def test_no_wall_around_but_paper() -> None:
     assert np.array_equal(read(drawn(cells, 9, margin=12)), cells)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_ends_on_both_sides_of_a_thin_wall(seed: int) -> None:
+    """Read as light walls, such a picture would have a way of one step."""
+    cells = np.minimum(maze(19, seed), FREE)
+    down, right = np.argwhere(cells[::2, 1:-1:2] == WALL)[seed] * (2, 2)
+    cells[down, right], cells[down, right + 2] = START, END
+    assert np.array_equal(read(lines(cells, 23, 1)), cells)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_gaps_in_thin_walls_without_paper(seed: int) -> None:
+    cells = gapped(19, seed)
+    picture = drawn(np.minimum(cells, FREE), [22 if i % 2 else 2 for i in range(len(cells))])
+    assert np.array_equal(read(picture), cells)
+
+
 def inverted(picture: Pixels) -> Pixels:
     """Light walls on a dark ground; the spots stay as they are."""
     walls, paths = ((picture == CLOSE[code]).all(-1) for code in (WALL, FREE))
