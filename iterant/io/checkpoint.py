@@ -47,7 +47,8 @@ NET = "net."
 """The prefix of the network's tensors in a checkpoint, beside those of the optimizer."""
 
 CHECKPOINT_PRIORITY = ("best", "averaged", "last")
-"""Which checkpoint of a run to read first, unless its configuration has "prefer"."""
+"""Which checkpoint of a run to read first, unless its configuration has "prefer", as those of
+earlier versions."""
 
 
 def save_tensors(

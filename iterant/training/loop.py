@@ -291,9 +291,11 @@ class Loop:
     def _keep_best(self, epoch: int, fresh: Figures) -> None:
         """Save the present weights if they are the best on validation so far.
 
-        Strictly better: the first of equals is the best, as in the authors' code.
+        The first of equals is the best, as in the authors' code. With an EMA it is the last:
+        averages keep improving after validation accuracy reaches 100 %.
         """
-        if not fresh.get("validation", -1.0) > self.best.get("validation", -1.0):
+        now, best = fresh.get("validation", -1.0), self.best.get("validation", -1.0)
+        if not now > best and not (now == best >= 0 and self.recipe.ema_decay is not None):
             return
         self.best = {"validation": fresh["validation"], "epoch": epoch, "step": self.step}
         if self.folder is not None:
@@ -366,7 +368,7 @@ def damaged_checkpoints(run: RunFolder) -> dict[str, RunError]:
     """Why checkpoints that a run has or should have cannot be read; empty if all are intact."""
     names = {*run.checkpoints(), *(["best"] if run.status.best else [])}
     if run.status.step:
-        has_ema = run.config.get("prefer") == "averaged"
+        has_ema = run.config["recipe"].get("ema_decay") is not None
         names |= {"last", "averaged"} if has_ema else {"last"}
     damaged = {}
     for name in sorted(names):

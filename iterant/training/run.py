@@ -189,8 +189,6 @@ def _prepare_new(
         "seed": seed,
         **({} if init_from is None else {"init_from": str(Path(init_from).resolve())}),
         **({} if objective is None else {"objective": _objective_name(objective)}),
-        # EMA weights keep improving after validation accuracy reaches 100 %; others do not.
-        "prefer": "best" if recipe.ema_decay is None else "averaged",
     }
     return task, recipe, net, config
 

@@ -148,11 +148,11 @@ def test_a_class_is_trained_and_its_run_loads(
     kind = f"{__name__}:{net.__name__}"
     assert run.config["net"] == {"kind": kind, "config": arguments}
     loaded: Any = iterant.load(run)
-    stored, _ = run.load(run.config["prefer"], "net.")
+    stored, _ = run.load("best", "net.")
     weights = {f"net.{name}": weight for name, weight in loaded.state_dict().items()}
     assert weights.keys() == stored.keys()
     assert all(torch.equal(weights[name], stored[name]) for name in stored)
-    repeated, _ = again.load(run.config["prefer"], "net.")
+    repeated, _ = again.load("best", "net.")
     assert all(torch.equal(repeated[name], stored[name]) for name in stored), "dropout is seeded"
     batch = task.sample(3, size=8)
     assert iterant.solve(loaded, batch.inputs, max_steps=5).prediction.shape == (3, 8)
@@ -175,7 +175,7 @@ def test_a_subclass_is_configured_like_the_network_it_extends(tmp_path: Path) ->
     assert len(loaded.block) == loaded.config.blocks == 3
     assert (loaded.config.width, loaded.config.head) == (8, (8, 4)), "the paper's head in 1D"
     assert loaded.config.recall_relu, "the paper's ReLU in 1D"
-    stored, _ = run.load(run.config["prefer"], "net.")
+    stored, _ = run.load("best", "net.")
     assert torch.equal(stored["net.projection.weight"], loaded.projection.weight)
 
 

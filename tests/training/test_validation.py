@@ -49,14 +49,19 @@ def test_best_last_and_averaged_checkpoints(
     run = begin(tmp_path / "run", epochs=5, monitor_every=1)
     assert run.checkpoints() == ["averaged", "best", "last"]
     tensors, about = run.load("best")
-    assert about == {"validation": 0.7, "epoch": 2, "step": 8}  # the earlier of equals
-    assert torch.equal(tensors["net.projection.weight"], kept[2])
+    assert about == {"validation": 0.7, "epoch": 4, "step": 16}  # of equal averages the later
+    assert torch.equal(tensors["net.projection.weight"], kept[4])
+    weights = dict(iterant.load(run.path).named_parameters())  # type: ignore[attr-defined]
+    assert torch.equal(weights["projection.weight"], kept[4])
     assert run.status.best == about
     last, about_last = run.load("last")
     assert about_last["step"] == 20
     averaged, _ = run.load("averaged")
     assert torch.equal(averaged["net.projection.weight"], last["average.projection.weight"])
     assert not torch.equal(averaged["net.projection.weight"], last["net.projection.weight"])
+    set_figures(monkeypatch, [0.2, 0.7, 0.5, 0.7, 0.1], [watched] * 5)
+    run = begin(tmp_path / "plain", epochs=5, monitor_every=1, ema_decay=None)
+    assert run.status.best == {"validation": 0.7, "epoch": 2, "step": 8}  # the authors' rule
 
 
 def test_monitoring_is_logged_and_marked() -> None:
