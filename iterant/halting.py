@@ -172,8 +172,8 @@ class Resting:
     tolerance: float = 1e-4
 
     def __post_init__(self) -> None:
-        if not self.tolerance > 0:
-            raise UsageError(f"the tolerance must be above 0, got {self.tolerance}")
+        if not 0 < self.tolerance <= 0.1:
+            raise UsageError(f"the tolerance must be at most 0.1 and above 0, got {self.tolerance}")
 
     def start(self) -> RuleState:
         return _RestState(self.tolerance)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import base64
 import html
+import math
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -560,6 +561,10 @@ def _solution(
 ) -> Solution:
     batch, prediction = problem.batch, answer.prediction[row : row + 1].cpu()
     film, answered_at = films.films[row], int(answer.answered_at[row])
+    confidence = film.at(answered_at).min_confidence
+    right = is_right(task, batch, prediction)
+    if right and math.isnan(confidence):  # decoded from NaN
+        right = False
     changes = film.changes()
     texts = [""] * len(changes)
     if len(changes) * batch.targets[0].numel() <= _MAX_TEXT_POSITIONS:
@@ -583,8 +588,8 @@ def _solution(
         stopped_by=answer.stopped_by[row],
         answered_at=answered_at,
         seconds=seconds,
-        right=is_right(task, batch, prediction),
-        min_confidence=film.at(answered_at).min_confidence,
+        right=right,
+        min_confidence=confidence,
         answer=answer_text(task, batch, prediction),
         verdict=task.verdict(batch, 0, prediction) if offers(task, "verdict") else RulesCheck(),
         history=tuple(zip(changes, texts, strict=True)),

@@ -283,6 +283,7 @@ def test_halted_samples_leave_the_batch() -> None:
     [
         (lambda: StableAnswer(0), "patience must be 1 or more, got 0"),
         (lambda: Resting(0.0), "above 0, got 0.0"),
+        (lambda: Resting(1000.0), "at most 0.1 .* got 1000"),  # anything would be at rest
         (lambda: Resting(float("nan")), "above 0, got nan"),
         (lambda: Fixed(0), "1 or more, got 0"),
         (lambda: solve(Ticking(), ticks(1), max_steps=0), "1 or more, got 0"),

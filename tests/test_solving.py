@@ -27,6 +27,13 @@ from iterant.tasks.protocol import Batch, Problem, RulesCheck, sample_problems
 SUMS, MAZES, CHESS = (iterant.task(word) for word in ("prefix-sums", "mazes", "chess"))
 
 
+def test_an_answer_decoded_from_nan_is_not_right() -> None:
+    net = exact_prefix_sums()
+    net.step = lambda features, memory, index: features * torch.nan  # type: ignore[method-assign]
+    (solution,) = solutions(net, SUMS, gather(SUMS, "0000").problems)
+    assert (solution.right, solution.settled) == (False, False)
+
+
 def test_the_solution_of_a_string() -> None:
     (solution,) = solutions(exact_prefix_sums(), SUMS, gather(SUMS, "1011001").problems)
     assert solution.answer == "1101110"

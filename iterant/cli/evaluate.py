@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -105,9 +106,12 @@ def evaluate(
     curves: dict[str, Curve] = {}
     tradeoffs: dict[str, list[dict[str, Any]]] = {}
     figures, notes = [], []
+    labels = Counter({run: subject.label for run, subject, *_ in work}.values())
     for run, subject, problem_size, steps in work:
         title = f"{run}, " * (len(runs) > 1) + f"size {size_text(problem_size)}"
-        figure: dict[str, Any] = {"run": subject.label, "size": problem_size}
+        figure: dict[str, Any] = {
+            "run": subject.label if labels[subject.label] == 1 else str(run), "size": problem_size
+        }  # fmt: skip
         batch = subject.task.sample(count, size=problem_size, seed=seed)
         arguments: Any = (subject.net, subject.task, batch)
         options: Any = {

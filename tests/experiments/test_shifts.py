@@ -177,7 +177,8 @@ def test_table_and_heat_maps_are_means_over_seeds(tmp_path: Path) -> None:
     mine, other, *published = MAZE_EXPERIMENTS["maze-shifts"].make_table(records)
     assert mine == {
         "network": "mine", "parameters": "1,234", "trained on": "the paper's mazes", "seeds": "2",
-        "dead end, no loops": "100.00 %", "anywhere, no loops": "", "dead end, loops": "", "anywhere, loops": "99.00 %",
+        "dead end, no loops": "100.00 %", "anywhere, no loops": "", "dead end, loops": "",
+        "anywhere, loops": "99.00 %",
         "lowest cell": "98.50 % (n = 99, p = 0.1, start anywhere)",
         "cells with ≥ 99 % in every seed": "2 of 3", "exact, all cells": "98.33 %",
         "answers changed after 4 times the iterations": "12 of 600", "201×201, p = 0.1": "",
