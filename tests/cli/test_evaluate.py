@@ -140,10 +140,6 @@ def test_weights_are_evaluated_as_in_python(tmp_path: Path, command: Any) -> Non
     assert evaluation["solved"] == curve.solved.tolist()
     assert len(evaluation["solved"]) == 5, "the depth of the network"
     assert "size 6" in output
-    other = feed_forward(tmp_path / "other" / "ff")
-    assert command("evaluate", folder, other, *words[1:])[0] == 0
-    evaluations = read_result(where)["figures"]["evaluations"]
-    assert [one["run"] for one in evaluations] == [str(folder), str(other)], "both are named ff"
     code, output, errors = command("evaluate", *words, "--precision", "bf16")
     assert (code, errors) == (0, "")
     assert "size 6" in output
