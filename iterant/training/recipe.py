@@ -212,7 +212,11 @@ class Recipe:
                 f"{', '.join(ignored)}: for networks that come with iterant; {net} is built from "
                 "dims and channels alone, so write its sizes as defaults of its own"
             )
-        return self.changed(**changes)
+        changed = self.changed(**changes)
+        if changed.alpha != self.alpha and changed.objective in ("pool", "run-time-weighted"):
+            note = f"alpha has no effect: the objective is {changed.objective}, not progressive"
+            changed = replace(changed, notes=(*changed.notes, note))
+        return changed
 
     def described(self) -> dict[str, Any]:
         """All fields, for JSON."""

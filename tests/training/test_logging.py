@@ -90,10 +90,11 @@ def test_a_script_gets_lines_unless_it_wants_none(
     monkeypatch.setattr("iterant.training.run.threads_for", lambda _: 2)
     begin(tmp_path / "run", "pool")
     output, errors = capsys.readouterr()
-    title, first, *_, last, accuracies = errors.splitlines()[1:]
+    note, title, first, *_, last, accuracies = errors.splitlines()[1:]
     assert output == ""
     assert "OMP_WAIT_POLICY=PASSIVE, set before torch is imported" in errors.splitlines()[0]
     assert title.endswith("seed 0, kept in " + str(tmp_path / "run"))
+    assert note == "note: alpha has no effect: the objective is pool, not progressive"
     assert first.startswith("epoch 0 of 3, step 1 of 12, loss ")
     assert last.endswith(", finished")
     assert accuracies.startswith("validation ")
