@@ -27,9 +27,9 @@ from iterant.tasks.protocol import Batch, Problem, RulesCheck, sample_problems
 SUMS, MAZES, CHESS = (iterant.task(word) for word in ("prefix-sums", "mazes", "chess"))
 
 
-def test_an_answer_decoded_from_nan_is_not_right() -> None:
+def test_an_answer_decoded_from_nan_is_not_right(monkeypatch: pytest.MonkeyPatch) -> None:
     net = exact_prefix_sums()
-    net.step = lambda features, memory, index: features * torch.nan  # type: ignore[method-assign]
+    monkeypatch.setattr(net, "step", lambda features, memory, index: features * torch.nan)
     (solution,) = solutions(net, SUMS, gather(SUMS, "0000").problems)
     assert (solution.right, solution.settled) == (False, False)
 
