@@ -1,4 +1,4 @@
-"""Accuracy by iteration, its cost under halting rules, and whether right answers are kept.
+"""Accuracy by iteration and its cost under halting rules.
 
     >>> curve = evaluate(net, task, size=9, count=20, max_steps=120)
     >>> curve.accuracy[29], curve.peak, curve.lost  # after 30 iterations; at best; overthinking
@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -38,9 +38,6 @@ POSITIONS_AT_ONCE = 1 << 20
 """Most positions of one batch, to bound memory."""
 _FEATURES_AT_ONCE = 1 << 27
 """Most features of one batch: half a gigabyte in float32, and an iteration takes five of these."""
-
-_POINTS, _MAX_LISTED = 40, 20
-"""Of a long run: at how many iterations solved problems are counted; most unsolved ones listed."""
 
 RULES: tuple[Rule, ...] = (
     Fixed(),
@@ -440,47 +437,6 @@ def tradeoff(
         )  # fmt: skip
         curves.append((rule, curve))
     return curves
-
-
-def evaluate_long(net: Net, task: Task, batch: Batch, steps: int) -> dict[str, Any]:
-    """Are right answers kept? Check them after ``steps`` iterations and after twice as many.
-
-        >>> figures = evaluate_long(net, task, task.sample(100, size=201, seed=7), steps=20_000)
-        >>> figures["solved"], figures["solved at twice"], figures["lost"]
-        (100, 100, 0)
-
-    Returns the figures of a result file; what is said of rest only where the network reports its
-    changes (`iterant.halting.ExactRest`).
-    """
-    marks = {max(1, 2 * steps * point // _POINTS) for point in range(1, _POINTS + 1)} | {steps}
-    curve = evaluate_batch(net, task, batch, steps=2 * steps, at=marks, rule=ExactRest())
-    right, at_rest = curve.right, cast("Tensor", curve.stopped)
-    counts = dict(zip(curve.steps, curve.solved.tolist(), strict=True))
-    figures: dict[str, Any] = {
-        "solved": counts[steps],
-        "solved at twice": counts[2 * steps],
-        "lost": int((curve.right_at[curve.steps.index(steps)] & ~right).sum()),
-        "wrong": (~right).nonzero().flatten().tolist()[:_MAX_LISTED],
-        "problems": len(batch),
-        "iterations": steps,
-        "interval": wilson(torch.tensor(counts[steps]), len(batch)).tolist(),
-        "peak": dict(zip(("iterations", "accuracy"), curve.peak, strict=True)),
-        "solved by iteration": {str(step): count for step, count in counts.items()},
-        "change at the end": curve.change,
-        "thinking": "everywhere",
-    }
-    if curve.updates_per_cell is not None:
-        figures["thinking"] = "only where something changed"
-        figures["computations a square"] = curve.updates_per_cell
-    elif at_rest.any():
-        figures["thinking"] = "everywhere, until rest"
-    if figures["thinking"] != "everywhere":
-        figures["problems in portions that rest"] = int(at_rest.sum())
-        # A problem leaves at the first iteration in which nothing changes.
-        figures["last iteration in which anything changed"] = int(
-            (curve.steps_taken - at_rest.long()).max()
-        )
-    return figures
 
 
 def resolve_steps(net: Net, steps: int | None = None, *, cut: bool = False) -> int:

@@ -8,13 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from exact_networks import exact_prefix_sums, first_right
+from small_networks import Ticking
 
 import iterant
+from iterant.evaluation import evaluate_batch
 from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.records import read_records
 from iterant.io import read_result
+from iterant.tasks.protocol import Batch
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "measure-network"
+SUMS = iterant.task("prefix-sums")
+measure = runpy.run_path(str(SCRIPT))["measure"]
 
 
 def test_a_run_of_the_papers_network_fills_its_row(
@@ -48,3 +55,40 @@ def small_mazes() -> Any:
         return plain(self, count, size=9, seed=seed)
 
     return sample
+
+
+@pytest.mark.parametrize("steps", [2, 6, 30])
+def test_both_counts_of_the_exact_network_are_known(steps: int) -> None:
+    batch = SUMS.sample(40, size=10, seed=1)
+    figures = measure(exact_prefix_sums(), SUMS, batch, steps)
+    solved_at = first_right(batch.targets)
+    early, late = solved_at <= steps, solved_at <= 2 * steps
+    assert figures["solved"] == {str(steps): int(early.sum()), str(2 * steps): int(late.sum())}
+    assert figures["wrong"] == (~late).nonzero().flatten().tolist()[:20]
+    assert (figures["problems"], figures["lost"]) == (40, 0)
+    assert figures["thinking"] == "everywhere"
+    low, high = figures["interval"]
+    assert low <= int(early.sum()) / 40 <= high
+
+
+def test_a_local_rule_gives_the_counts_of_evaluate_batch() -> None:
+    mazes, net = iterant.task("mazes"), iterant.load("mazes-messages")
+    batch = mazes.sample(60, size=9, seed=2)
+    plain = evaluate_batch(net, mazes, batch, steps=36, at=[18, 36])
+    assert 0 < plain.solved[0] < plain.solved[1] < 60, "otherwise this tests nothing"
+    assert list(measure(net, mazes, batch, 18)["solved"].values()) == plain.solved.tolist()
+    figures = measure(net, mazes, batch, 200)
+    assert figures["problems in portions that rest"] == 60
+    assert figures["last iteration in which anything changed"] < 100
+    assert figures["computations a square"] < 10
+
+
+def test_answers_lost_between_the_two_checks() -> None:
+    # Features count up to these numbers; an answer is right where all are odd.
+    counts = torch.tensor([[4, 4], [9, 9], [3, 3], [8, 1]])
+    batch = Batch(counts.float()[:, None], torch.ones_like(counts))
+    figures = measure(Ticking(), SUMS, batch, 3)
+    assert figures["solved"] == {"3": 4, "6": 1}
+    assert (figures["wrong"], figures["lost"]) == ([0, 1, 3], 3)
+    assert figures["peak"] == {"iterations": 1, "accuracy": 1.0}
+    assert figures["solved by iteration"] == {"1": 4, "2": 0, "3": 4, "4": 1, "5": 3, "6": 1}
