@@ -133,17 +133,9 @@ def solve(
 
 def _warn_unlike(task: Task, network: Any, problems: Sequence[Problem], name: str) -> None:
     """Say before solving which problems a network was not made for."""
-    from iterant.io.checkpoint import CONFIG
-    from iterant.io.files import read_json
     from iterant.tasks.protocol import offers
-    from iterant.zoo.loading import folder_of
 
-    trained = (getattr(network, "card", None) or {}).get("problems")
-    path = folder_of(name)
-    run = next((one for one in (path, *path.parents[:2]) if (one / CONFIG).exists()), None)
-    if trained is None and run is not None:  # also of RUN/checkpoints/last
-        config = read_json(run / CONFIG)
-        trained = None if config.get("data") else config.get("recipe", {}).get("problems")
+    trained = getattr(network, "trained_problems", None)
     if trained is None or not offers(task, "unlike"):
         return
     for problem in problems:

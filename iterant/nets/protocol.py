@@ -75,7 +75,7 @@ class OptionalMembers(Net, Protocol):
     recurrent         parameters that iterations share, of which ``throttle`` divides the learning
                       rate; none
     hidden_weights    weights that Muon orthogonalises; ``recurrent``
-    card              what is known about shipped weights; set by `iterant.load`
+    card, trained_problems    what is known about the training; set by `iterant.load`
 
     Forms of networks in `iterant.nets.fast` also have
 

@@ -77,7 +77,8 @@ def load(
         True
 
     Weights stored in half precision are loaded as float32. The network's ``card`` says how it was
-    trained and tested, if it ships with iterant; it is None for a run.
+    trained and tested, if it ships with iterant; it is None for a run. ``trained_problems`` is the
+    kind of problems that it was trained on, as recipes name it, or None if that is not known.
 
     Args:
         name_or_path: a shipped name (``iterant info`` lists them), a run or a folder of weights.
@@ -110,6 +111,8 @@ def load(
         for name, tensor in net.state_dict().items():
             tensor.copy_(tensors[name])
     net.card = Card(config["card"], folder) if config.get("card") else None
+    recipe = {} if config.get("data") else config.get("recipe", {})
+    net.trained_problems = (net.card or recipe).get("problems")
     loaded: Net = net.to(target).eval()
     return loaded
 
