@@ -172,10 +172,9 @@ def solve(
         device: where to compute, on a copy of the network if that is elsewhere; None: where the
             network is. The answer is on the device of the inputs.
     """
+    given = inputs
     if device is not None and isinstance(inputs, Tensor):
-        net, moved = on_device(net, device), inputs.to(registry.device(device))
-        answer = solve(net, moved, max_steps=max_steps, rule=rule, callback=callback)
-        return answer.to(inputs.device)
+        net, inputs = on_device(net, device), inputs.to(registry.device(device))
     check_inputs(net, inputs)
     budget, depth = check_count("max_steps", max_steps, least=1), depth_of(net)
     budget = budget if depth is None else min(budget, depth)
@@ -194,7 +193,7 @@ def solve(
                 callback(iteration)
             if iteration.any_leaving:
                 answers.put(iteration)
-    return answers.answer(net, rule)
+    return answers.answer(net, rule).to(given.device)
 
 
 @dataclass(frozen=True)
@@ -248,7 +247,8 @@ def iterate_until_done(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Ite
         before, none_done = state.features, torch.zeros_like(rows, dtype=torch.bool)
         for thought in iterate_from(net, inputs, state, budget - state.step):
             met, is_last = rule_state.update(thought), thought.step >= budget  # (b,) or None
-            _check_met(met, len(rows), rule)
+            if met is not None:
+                _check_met(met, len(rows), rule)
             any_leaving = is_last or (met is not None and bool(met.any()))
             # A rule may decide on the CPU.
             done = met.to(rows.device) if any_leaving and met is not None else none_done
@@ -267,9 +267,7 @@ def iterate_until_done(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Ite
 
 
 def _check_met(met: Any, count: int, rule: Rule) -> None:
-    """Raise UsageError unless a rule, which may be user-defined, gave (count,) bool or None."""
-    if met is None:
-        return
+    """Raise UsageError unless a rule, which may be user-defined, gave (count,) bool."""
     if not isinstance(met, Tensor) or met.dtype != torch.bool or met.shape != (count,):
         raise UsageError(
             f"update() of {type(rule).__name__} gave {met!r:.80}, wanted None or a tensor of "
