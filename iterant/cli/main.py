@@ -113,16 +113,6 @@ for title, commands in _COMMANDS.items():
         app.command(command)
         app[name].group, app[name].sort_key = (group,), place
         app[name].usage = f"Usage: iterant {name} {words}".rstrip()
-for names, words in {
-    "sweep one": "FOLDER RUN [OPTIONS]",
-    "sweep status": "FOLDER [OPTIONS]",
-    "sweep stop": "FOLDER",
-    "bench solve": "[OPTIONS]",
-    "bench train": "[OPTIONS]",
-    "data chess": "FILE --out PATH [OPTIONS]",
-}.items():
-    outer, inner = names.split()
-    app[outer][inner].usage = f"Usage: iterant {names} {words}"
 # The last group also has these:
 app.register_install_completion_command(
     group=group,
