@@ -61,18 +61,6 @@ def names(folder: Path) -> set[str]:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of one megabyte, so that a full disk is a real one."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["/usr/bin/env", "mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", "disk"]
-    if subprocess.run(mount, cwd=tmp_path, check=False, capture_output=True).returncode:
-        pytest.skip("mounting a small disk needs root")
-    yield disk
-    subprocess.run(["/usr/bin/env", "umount", "disk"], cwd=tmp_path, check=True)
-
-
-@pytest.fixture
 def small_files(tmp_path: Path) -> Iterator[Path]:
     """A folder in which a file may have 4,096 bytes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -81,37 +69,20 @@ def small_files(tmp_path: Path) -> Iterator[Path]:
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def check_old_files_and_lines_stay(folder: Path, cause: str) -> None:
-    path, lines = folder / "a.bin", folder / "m.jsonl"
+def test_a_write_that_fails_keeps_old_files_and_lines(small_files: Path) -> None:
+    path, lines = small_files / "a.bin", small_files / "m.jsonl"
     write_atomic(path, b"old")
     append_line(lines, {"step": 1})
     with pytest.raises(RunError) as caught:
         write_atomic(path, bytes(3 << 20))
-    check_message(caught, cause, repr(str(path)))
+    check_message(caught, "file too large", repr(str(path)))
     with pytest.raises(RunError) as caught:
         append_line(lines, {"text": "x" * (2 << 20)})
-    check_message(caught, cause, repr(str(lines)))
+    check_message(caught, "file too large", repr(str(lines)))
     assert path.read_bytes() == b"old"
-    assert names(folder) == {"a.bin", "m.jsonl"}
+    assert names(small_files) == {"a.bin", "m.jsonl"}
     append_line(lines, {"step": 2})
     assert read_lines(lines) == [{"step": 1}, {"step": 2}]
-
-
-def test_full_disk_keeps_old_files_and_lines(small_disk: Path) -> None:
-    check_old_files_and_lines_stay(small_disk, "no space left")
-
-
-def test_file_size_limit_keeps_old_files_and_lines(small_files: Path) -> None:
-    check_old_files_and_lines_stay(small_files, "file too large")
-
-
-def test_read_only_disk(small_disk: Path) -> None:
-    write_atomic(small_disk / "a.bin", b"old")
-    remount = ["/usr/bin/env", "mount", "-o", "remount,ro", "disk"]
-    subprocess.run(remount, cwd=small_disk.parent, check=True)
-    with pytest.raises(RunError, match="read-only"):
-        write_atomic(small_disk / "a.bin", b"new")
-    assert (small_disk / "a.bin").read_bytes() == b"old"
 
 
 @pytest.mark.parametrize("place", ["missing/a.json", "folder", "x" * 300, "two\nlines/a.json"])
@@ -157,16 +128,12 @@ def test_cut_and_flipped_json_is_detected(tmp_path: Path) -> None:
         with pytest.raises(RunError) as caught:
             read_json(path, checksummed=True)
         check_message(caught, repr(str(path)))
-    refused = 0
-    for position in np.random.default_rng(0).integers(len(data) * 8, size=300):
+    for position in range(data.index(b"maze") * 8, data.index(b"maze") * 8 + 32):
         damaged = bytearray(data)
         damaged[position // 8] ^= 1 << (position % 8)
         path.write_bytes(damaged)
-        try:
-            assert read_json(path, checksummed=True) == CONTENT  # 1e-3 or 1E-3
-        except RunError:
-            refused += 1
-    assert refused > 290
+        with pytest.raises(RunError, match=r"a\.json"):
+            read_json(path, checksummed=True)
 
 
 @pytest.mark.parametrize(
@@ -242,10 +209,10 @@ def test_damaged_line_is_named_by_number(tmp_path: Path) -> None:
 @pytest.fixture
 def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "file").write_text("")
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "a").write_text("")
-    (tmp_path / "empty").mkdir()
+    for folder in ("full", "empty"):
+        (tmp_path / folder).mkdir()
+    for file in ("file", "full/a"):
+        (tmp_path / file).touch()
     return tmp_path
 
 

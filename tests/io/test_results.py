@@ -25,7 +25,7 @@ def test_result_has_provenance(tmp_path: Path) -> None:
     result = read_result(path)
     assert list(result) == ["name", "command", "commit", "dirty", "date", "seed", "hardware",
                             "versions", "figures"]  # fmt: skip
-    assert (result["name"], result["seed"], result["command"]) == ("a-1", 3, "iterant bench")
+    assert (result["seed"], result["command"]) == (3, "iterant bench")
     assert result["figures"] == {"x": {"mean": 0.5}, "loss": None, "rates": [None, 1.0]}
     assert set(result["hardware"]) == {"cpu", "cores", "threads", "memory_gib", "gpu"}
     assert set(result["versions"]) == {"iterant", "python", "torch", "numpy"}
