@@ -72,14 +72,16 @@ def runs(folder: Path = Path("runs"), /) -> None:
         return
     rows = []
     for run in summaries:
+        status, config = run.status, run.config
         best = ", ".join(
             f"{name} {percent(value)}" if isinstance(value, float) else f"{name} {value}"
-            for name, value in run.best.items()
+            for name, value in status.best.items()
         )
-        step = f"{run.step:,}" + (f" of {run.steps:,}" if run.steps else "")
-        seed = "" if run.seed is None else str(run.seed)
+        settings = (config.get("task"), config.get("recipe", {}).get("name"), config.get("seed"))
+        step = f"{status.step:,}" + (f" of {status.steps:,}" if status.steps else "")
         age = "" if run.age_seconds is None else f"{duration(run.age_seconds)} ago"
-        rows.append([str(run.path), run.task, run.recipe, seed, run.state, step, best, age])
+        known = ["" if value is None else str(value) for value in settings]
+        rows.append([str(run.path), *known, run.state, step, best, age])
     print_table(("run", "task", "recipe", "seed", "state", "step", "best", "updated"), *rows)
     for run in summaries:
         if run.reason:

@@ -227,12 +227,8 @@ class RunSummary:
     """created, running, interrupted, finished, stopped, failed; or unreadable"""
     reason: str | None = None
     """Why it stopped, failed or cannot be read."""
-    task: str = ""
-    recipe: str = ""
-    seed: int | None = None
-    step: int = 0
-    steps: int | None = None
-    best: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
+    status: Status = field(default_factory=Status)
     age_seconds: float | None = None
     """Time since the last status."""
 
@@ -271,21 +267,10 @@ def list_runs(root: PathLike) -> list[RunSummary]:
 def _summary(path: Path) -> RunSummary:
     try:
         run = RunFolder.open(path)
-        status, config = run.status, run.config
-        age = datetime.now(UTC) - datetime.fromisoformat(status.updated)
-        return RunSummary(
-            path=path,
-            state=run.state,
-            reason=status.reason,
-            task=str(config.get("task", "")),
-            recipe=str(config.get("recipe", {}).get("name", "")),
-            seed=config.get("seed"),
-            step=status.step,
-            steps=status.steps,
-            best=status.best,
-            age_seconds=age.total_seconds(),
-        )
+        status = run.status
+        age = (datetime.now(UTC) - datetime.fromisoformat(status.updated)).total_seconds()
+        return RunSummary(path, run.state, status.reason, run.config, status, age)
     except RunError as error:
         return RunSummary(path, "unreadable", str(error))
-    except (AttributeError, TypeError, ValueError):  # a value of another type
+    except (TypeError, ValueError):  # a time that is none
         return RunSummary(path, "unreadable", f"{quoted(path)} is of another version of iterant")

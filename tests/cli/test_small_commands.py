@@ -17,7 +17,7 @@ from cli.files import authors_checkpoint, maze_run
 from iterant import registry
 from iterant.analysis import STUDIES
 from iterant.cli.analyze import _STUDIES
-from iterant.io import RunFolder, RunSummary, read_result
+from iterant.io import RunFolder, read_result
 from iterant.nets import DeepThinking
 from iterant.zoo import card
 
@@ -63,23 +63,21 @@ def test_info(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ["mazes", "dt-recall", "783,504"] in rows
 
 
-def test_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Any) -> None:
-    assert command("runs", tmp_path) == (0, f"no runs under {tmp_path}\n", "")
-    summaries = [
-        RunSummary(
-            Path("runs/m0"), "finished", None, "mazes", "best", 7, 2400, 2400, {"accuracy": 0.99812}
-        ),
-        RunSummary(Path("runs/broken"), "unreadable", "it is damaged", age_seconds=7300.0),
-    ]
-    monkeypatch.setattr("iterant.io.list_runs", lambda folder: summaries)
-    code, output, errors = command("runs", tmp_path)
+def test_runs(command: Any) -> None:
+    assert command("runs", ".") == (0, "no runs under .\n", "")
+    config = {"task": "mazes", "recipe": {"name": "best"}, "seed": 7}
+    run = RunFolder.create("runs/m0", config)
+    run.set_status("finished", step=2400, steps=2400, best={"accuracy": 0.99812})
+    RunFolder.create("runs/broken", {}).log({})
+    Path("runs/broken/status.json").write_text("{")
+    code, output, errors = command("runs")
     assert (code, errors) == (0, "")
-    _, good, broken, reason = output.splitlines()
-    for part in ("mazes", "best", " 7 ", "finished", "2,400 of 2,400", "accuracy 99.8 %"):
+    _, broken, good, reason = output.splitlines()
+    for part in ("mazes", "best", " 7 ", "finished", "2,400 of 2,400", "accuracy 99.8 %", " s ago"):
         assert part in good
     assert "unreadable" in broken
-    assert "2 h 2 min ago" in broken
-    assert reason == "runs/broken: it is damaged"
+    assert reason.startswith("runs/broken: ")
+    assert "status.json" in reason
 
 
 def test_import(command: Any) -> None:

@@ -183,12 +183,11 @@ def test_list_runs(tmp_path: Path) -> None:
     RunFolder.create(done.path / "inner", {})  # a run holds no others
 
     a, c, d, b = list_runs(tmp_path)
-    assert (a.path, a.task, a.recipe, a.seed) == (done.path, "mazes", "best", 4)
-    assert (a.state, a.step, a.steps, a.best) == ("finished", 10, 10, {"accuracy": 0.9})
+    assert (a.path, a.state, a.config) == (done.path, "finished", {"format": 1, **config})
+    assert (a.status.step, a.status.best) == (10, {"accuracy": 0.9})
     assert a.age_seconds is not None
     assert -1 <= a.age_seconds < 3600
-    assert (b.path, b.task, b.recipe, b.seed) == (lost.path, "", "", None)
-    assert b.state == "interrupted"
+    assert (b.path, b.state) == (lost.path, "interrupted")
     assert c.state == d.state == "unreadable"
     assert STATUS in str(c.reason)
     assert CONFIG in str(d.reason)
