@@ -6,7 +6,6 @@ import os
 import shlex
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +52,9 @@ def test_help_begins_with_valid_examples(name: str, command: Any) -> None:
 
 
 @pytest.mark.usefixtures("wide_screen")
-def test_help_joins_the_lines_of_a_docstring(command: Any) -> None:
-    assert "also where they are in the paper" in command("reproduce", "--help")[1]
+def test_help_joins_lines_and_lists_all_commands(command: Any) -> None:
     assert "[[tests]] of every finished run" in command("sweep", "--help")[1]
-
-
-def test_help_lists_all_commands(command: Any) -> None:
-    code, output, _ = command("--help")
-    assert code == 0
+    output = command("--help")[1]
     assert all(f"│ {name} " in output for name in app if not name.startswith("-"))
     assert command("--version") == (0, f"{iterant.__version__}\n", "")
 
@@ -82,18 +76,15 @@ def test_user_modules_in_the_working_folder(
 
 
 def test_errors_in_user_code_show_a_traceback(tmp_path: Path, command: Any) -> None:
-    task = """
-    from iterant.tasks.prefix_sums import PrefixSums
-    import torch
-
-    class Mine(PrefixSums):
-        def sample(self, *given, **more):
-            return torch.zeros(2) @ torch.zeros(3)
-    """
-    (tmp_path / "failing_here.py").write_text(textwrap.dedent(task))
+    (tmp_path / "failing_here.py").write_text(
+        "from iterant.tasks.prefix_sums import PrefixSums\n"
+        "class Mine(PrefixSums):\n"
+        "    def sample(self, *given, **more):\n"
+        "        return 1 / 0\n"
+    )
     exit_code, _, errors = command("sample", "failing_here:Mine")
     assert exit_code == 1
-    assert 'failing_here.py", line 7, in sample' in errors
+    assert 'failing_here.py", line 4, in sample' in errors
     assert errors.splitlines()[-1].startswith("iterant: unexpected error")
 
 
@@ -123,16 +114,12 @@ def test_failures_of_the_machine_show_no_traceback(
 
 
 def test_a_closed_pipe_is_silent() -> None:
-    with subprocess.Popen(
-        [*COMMAND, "sample", "prefix-sums", "--size", "4000", "--count", "8"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.readline()
-        process.stdout.close()
-        assert process.stderr.read() == b""
+    words = [*COMMAND, "sample", "prefix-sums", "--size", "4000", "--count", "8"]
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{shlex.join(words)} | head -n 1"], capture_output=True, check=True
+    )
+    assert done.stdout
+    assert done.stderr == b""
 
 
 def test_ascii_terminals() -> None:

@@ -26,10 +26,10 @@ def test_settled_strings_keep_their_answer(name: str, kind: str) -> None:
         assert counts["settled"] == counts["tried"], (length, counts)
 
 
-def test_longest_string_settles_by_default() -> None:
-    """4,096 zeros: right once a wave has passed all of them, and not called settled before."""
-    batch, net = strings("0 % ones", 4096, 1), iterant.load("prefix-sums")
-    answer = solve(net, batch.inputs, max_steps=1000 + 4096)
+def test_a_long_string_settles_by_default() -> None:
+    """2,048 zeros: right once a wave has passed all of them, and not called settled before."""
+    batch, net = strings("0 % ones", 2048, 1), iterant.load("prefix-sums")
+    answer = solve(net, batch.inputs, max_steps=1000 + 2048)
     assert bool(answer.settled.all())
     assert torch.equal(answer.prediction, batch.targets)
     early = solve(net, batch.inputs, max_steps=1000)
