@@ -3,8 +3,9 @@
     >>> curve = evaluate(net, task, size=9, count=20, max_steps=120)
     >>> curve.accuracy[29], curve.peak, curve.lost  # after 30 iterations; at best; overthinking
 
-Every evaluation is one loop, `evaluate_batch`. Of an iteration it keeps which problems are solved:
-memory does not grow with the features of all iterations. Batches have a bounded size.
+Every evaluation is `evaluate_batch`, which calls `iterant.solve` with a callback. Of an iteration
+it keeps which problems are solved: memory does not grow with the features of all iterations.
+Batches have a bounded size.
 
 Shapes: B problems of a batch, b problems still in it, *S space.
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -27,10 +28,9 @@ from iterant.engine import check_count, think
 from iterant.errors import UsageError
 from iterant.formatting import counted
 from iterant.halting import ExactRest, Fixed, MostConfident, Resting, Rule, StableAnswer
-from iterant.nets.fast import accelerate, threads
-from iterant.nets.protocol import Net, check_inputs, depth_of, like, on_device, readout_of
+from iterant.nets.protocol import Net, depth_of, like, on_device, readout_of
 from iterant.progress import progress_estimates
-from iterant.solving import MAX_STEPS, AnswerBuffer, Iteration, check_fits, iterate_until_done
+from iterant.solving import BUDGET, LAST_LAYER, MAX_STEPS, Answer, Iteration, check_fits, solve
 from iterant.tasks.protocol import Batch, Size, Task, offers, slices
 from iterant.tasks.protocol import task as named_task
 
@@ -310,23 +310,23 @@ def evaluate_batch(
         asked = ", ".join(map(str, marks)) or "none"
         raise UsageError(f"answers can be judged at iterations 1 to {steps}, asked for {asked}")
     if batch_size is None:
-        batch_size = _default_batch_size(net, batch)
+        features = net.start(like(net, batch[:1].inputs)).numel()
+        positions = batch.targets[0].numel()
+        batch_size = max(1, min(POSITIONS_AT_ONCE // positions, _FEATURES_AT_ONCE // features))
     batch_size = check_count("batch_size", batch_size, least=1)
     parts, total, start = [], len(batch) * steps, time.perf_counter()
     for rows in slices(len(batch), batch_size):
         part = batch[rows]
         inputs = like(net, part.inputs)
-        check_inputs(net, inputs)
-        fast = accelerate(net, inputs, reuse=rule is None or getattr(rule, "copies", False))
 
         def report(step: int, before: int = rows.start * steps, problems: int = len(part)) -> None:
             if progress is not None:
                 progress(before + step * problems, total)
 
-        iterations = iterate_until_done(fast, inputs, rule or ExactRest(), steps)
-        with threads(fast):
-            # Answers are compared on the device: moving those of every iteration takes longer.
-            parts.append(_outcome(task, marks, part.to(inputs.device), iterations, report))
+        # Answers are compared on the device: moving those of every iteration takes longer.
+        checks = _Checks(task, part.to(inputs.device), marks, report)
+        answer = solve(net, inputs, max_steps=steps, rule=rule or ExactRest(), callback=checks)
+        parts.append(checks.outcome(answer))
         report(steps)
     whole = {name: torch.cat([part[name] for part in parts], dim=-1) for name in parts[0]}
     updates = float(whole["updates"].mean())
@@ -345,68 +345,70 @@ def evaluate_batch(
     )
 
 
-def _default_batch_size(net: Net, batch: Batch) -> int:
-    """How many problems should fit in memory, by their positions and the network's features."""
-    features = net.start(like(net, batch[:1].inputs)).numel()
-    return max(1, min(POSITIONS_AT_ONCE // batch.targets[0].numel(), _FEATURES_AT_ONCE // features))
+class _Checks:
+    """A callback of `solve` that checks the answers to a batch after the iterations ``marks``.
 
-
-def _outcome(
-    task: Task,
-    marks: tuple[int, ...],
-    part: Batch,
-    iterations: Iterator[Iteration],
-    report: Callable[[int], None],
-) -> dict[str, Tensor]:
-    """Check the answers to a batch after the iterations ``marks``, and when problems leave it.
-
-    Returns fields of a `Curve`, of every problem and on the CPU: (marks, B) right_at, (B,) the
-    others. They stay on the device until the end, so that the CPU waits for a GPU only when
-    problems leave the batch.
+    All stays on the device until the end, so that the CPU waits for a GPU only when problems leave
+    the batch.
     """
-    device, count = part.inputs.device, len(part)
-    mark_index = {step: index for index, step in enumerate(marks)}
-    right_at = torch.zeros(len(marks), count, dtype=torch.bool, device=device)
-    finite = torch.ones(count, dtype=torch.bool, device=device)
-    change = torch.full((count,), torch.nan, device=device)
-    changing = torch.zeros(count, dtype=torch.bool, device=device)
-    answers, active = AnswerBuffer(count, device), part
-    for iteration in iterations:
+
+    copies = True
+
+    def __init__(
+        self, task: Task, batch: Batch, marks: tuple[int, ...], report: Callable[[int], None]
+    ) -> None:
+        device, count = batch.inputs.device, len(batch)
+        self.task, self.batch, self.report = task, batch, report
+        self.mark_index = {step: index for index, step in enumerate(marks)}
+        self.active = batch
+        """The problems that have not left"""
+        self.right_at = torch.zeros(len(marks), count, dtype=torch.bool, device=device)
+        self.finite = torch.ones(count, dtype=torch.bool, device=device)
+        self.change = torch.full((count,), torch.nan, device=device)
+        self.changing = torch.zeros(count, dtype=torch.bool, device=device)
+        self.updates = math.nan
+
+    def __call__(self, iteration: Iteration) -> None:
         thought, rows = iteration.thought, iteration.rows
-        report(thought.step)
-        if thought.step not in mark_index and not iteration.any_leaving:
-            continue
-        if len(rows) != len(active):
-            active = part[rows.cpu()]
-        finite[rows] &= is_finite(thought.features)
-        if thought.step in mark_index:
-            solved = task.solved(iteration.answer()[0], active).to(device) & finite[rows]
-            right_at[mark_index[thought.step], rows] = solved
+        self.report(thought.step)
+        if thought.step not in self.mark_index and not iteration.any_leaving:
+            return
+        if len(rows) != len(self.active):
+            self.active = self.batch[rows.cpu()]
+        self.finite[rows] &= is_finite(thought.features)
+        if thought.step in self.mark_index:
+            solved = self.task.solved(iteration.answer()[0], self.active).to(rows.device)
+            self.right_at[self.mark_index[thought.step], rows] = solved & self.finite[rows]
         if iteration.any_leaving:
-            answers.put(iteration)
             relative = _relative_change(iteration.before, thought.features)
-            change[rows] = torch.where(iteration.leaving, relative, change[rows])
+            self.change[rows] = torch.where(iteration.leaving, relative, self.change[rows])
             at_end = iteration.leaving & ~iteration.done  # the budget is spent
             if bool(at_end.any()):
                 logits = thought.net.answer(iteration.before)
                 before = readout_of(thought.net).predict(logits, thought.inputs)
                 differs = (before != thought.prediction).flatten(1).any(dim=1)
-                changing[rows] = differs & at_end
-    right = task.solved(answers.prediction, part).to(device) & finite
-    # Problems that left before a mark keep the answer they left with.
-    left_before = answers.steps < torch.tensor(marks, device=device)[:, None]
-    outcome = {
-        "right_at": torch.where(left_before, right, right_at),
-        "steps": answers.steps,
-        "stopped": answers.met,
-        "nonfinite": ~finite,
-        "change": change,
-        "changing": changing,
-        "updates": torch.full((count,), getattr(thought.net, "updates_per_cell", math.nan)),
-    }
-    if offers(task, "any_right"):
-        outcome["any_right"] = task.any_right(answers.prediction, part).to(device) & finite
-    return {name: values.cpu() for name, values in outcome.items()}
+                self.changing[rows] = differs & at_end
+            self.updates = getattr(thought.net, "updates_per_cell", math.nan)
+
+    def outcome(self, answer: Answer) -> dict[str, Tensor]:
+        """Fields of a `Curve` on the CPU: (marks, B) right_at, (B,) the others."""
+        task, batch, device = self.task, self.batch, self.finite.device
+        right = task.solved(answer.prediction, batch).to(device) & self.finite
+        # Problems that left before a mark keep the answer they left with.
+        left_before = answer.steps < torch.tensor([*self.mark_index], device=device)[:, None]
+        outcome = {
+            "right_at": torch.where(left_before, right, self.right_at),
+            "steps": answer.steps,
+            "stopped": torch.tensor([by not in (BUDGET, LAST_LAYER) for by in answer.stopped_by]),
+            "nonfinite": ~self.finite,
+            "change": self.change,
+            "changing": self.changing,
+            "updates": torch.full((len(batch),), self.updates),
+        }
+        if offers(task, "any_right"):
+            any_right = task.any_right(answer.prediction, batch).to(device)
+            outcome["any_right"] = any_right & self.finite
+        return {name: values.cpu() for name, values in outcome.items()}
 
 
 def tradeoff(

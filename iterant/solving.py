@@ -5,9 +5,9 @@
     >>> [solution] = solutions(net, task, [Problem(batch[[0]])])
     >>> solution.answer, solution.right, solution.settled
 
-`solve` takes tensors and decodes the answers; `iterate_until_done` is the loop underneath, for
-evaluation too. `solutions` takes problems from text, files or a task, and also gives the answer in
-words, its film, and whether it is right. `iterant.tasks.inputs.gather` reads problems,
+`solve` takes tensors and decodes the answers; its callback sees every iteration, as for
+`iterant.evaluation`. `solutions` takes problems from text, files or a task, and also gives the
+answer in words, its film, and whether it is right. `iterant.tasks.inputs.gather` reads problems,
 `iterant.tasks.protocol.sample_problems` samples them.
 
 Shapes: B batch, b samples still in the batch, W width, K classes, *S space.
@@ -109,36 +109,6 @@ class Answer:
         return f"Answer({answers} of {shape}: {settled} settled, after {took})"
 
 
-class AnswerBuffer:
-    """The answers of a whole batch, filled in as samples stop."""
-
-    def __init__(self, count: int, device: torch.device) -> None:
-        self.prediction = torch.empty(0, dtype=torch.int64, device=device)
-        self.steps = torch.zeros(count, dtype=torch.int64, device=device)
-        self.answered_at = torch.zeros_like(self.steps)
-        self.met = torch.zeros(count, dtype=torch.bool, device=device)
-        """Whether the rule was met, not only the budget spent"""
-
-    def put(self, iteration: Iteration) -> None:
-        """Take the answers of the samples that are leaving."""
-        prediction, answered_at = iteration.answer()
-        if not len(self.prediction):
-            self.prediction = prediction.new_zeros(len(self.steps), *prediction.shape[1:])
-        source = iteration.leaving.nonzero().flatten()
-        target = iteration.rows[source]
-        self.prediction[target], self.answered_at[target] = prediction[source], answered_at[source]
-        self.steps[target], self.met[target] = iteration.thought.step, iteration.done[source]
-
-    def answer(self, net: Net, rule: Rule) -> Answer:
-        """All answers, with the reason why each sample stopped."""
-        depth, reason = depth_of(net), str(getattr(rule, "reason", type(rule).__name__))
-        stopped_by = tuple(
-            reason if met else LAST_LAYER if step == depth else BUDGET
-            for met, step in zip(self.met.tolist(), self.steps.tolist(), strict=True)
-        )
-        return Answer(self.prediction, self.steps, self.answered_at, stopped_by)
-
-
 @torch.no_grad()
 def solve(
     net: Net,
@@ -186,14 +156,27 @@ def solve(
     users = (rule,) if callback is None else (rule, callback)
     reuse = all(getattr(user, "copies", False) for user in users)
     fast = accelerate(net, inputs, reuse=reuse)
-    answers = AnswerBuffer(len(inputs), inputs.device)
+    prediction = torch.empty(0, dtype=torch.int64, device=inputs.device)
+    steps = torch.zeros(len(inputs), dtype=torch.int64, device=inputs.device)
+    answered_at, met = torch.zeros_like(steps), torch.zeros_like(steps, dtype=torch.bool)
     with threads(fast):
         for iteration in iterate_until_done(fast, inputs, rule, budget):
             if callback is not None:
                 callback(iteration)
             if iteration.any_leaving:
-                answers.put(iteration)
-    return answers.answer(net, rule).to(given.device)
+                latest, latest_at = iteration.answer()
+                if not len(prediction):
+                    prediction = latest.new_zeros(len(inputs), *latest.shape[1:])
+                source = iteration.leaving.nonzero().flatten()
+                target = iteration.rows[source]
+                prediction[target], answered_at[target] = latest[source], latest_at[source]
+                steps[target], met[target] = iteration.thought.step, iteration.done[source]
+    reason = str(getattr(rule, "reason", type(rule).__name__))
+    stopped_by = tuple(
+        reason if is_met else LAST_LAYER if step == depth else BUDGET
+        for is_met, step in zip(met.tolist(), steps.tolist(), strict=True)
+    )
+    return Answer(prediction, steps, answered_at, stopped_by).to(given.device)
 
 
 @dataclass(frozen=True)

@@ -153,8 +153,8 @@ def test_results_name_the_set_of_problems(
 def test_commands_take_kinds(command: Any) -> None:
     words = ("sample", "mazes", "--size", "9", "--seed", "1")
     assert command(*words, "--problems", "p=0.5")[1].count("#") < command(*words)[1].count("#")
-    words = "mazes-messages --size 9 --count 50 --max-steps 150 --problems p=0.5 --json loops.json"
-    assert command("evaluate", *words.split())[0] == 0
+    line = "mazes-messages --size 9 --count 50 --max-steps 150 --problems p=0.5 --json loops.json"
+    assert command("evaluate", *line.split())[0] == 0
     (figures,) = read_result("loops.json")["figures"]["evaluations"]
     assert figures["end"]["accuracy"] < 0.5, "it marks whole loops"
     assert figures["any right answer at the end"] < 25
