@@ -80,16 +80,15 @@ class _Output:
         """Encoding, isatty and the like are those of the stream."""
         return getattr(self._stream, name)
 
-    def write(self, text: str) -> int:
-        self._attempt(lambda: self._stream.write(text))
-        return len(text)
+    def write(self, text: str) -> None:
+        self._attempt(self._stream.write, text)
 
     def flush(self) -> None:
         self._attempt(self._stream.flush)
 
-    def _attempt(self, action: Callable[[], object]) -> None:
+    def _attempt(self, action: Callable[..., object], *arguments: str) -> None:
         try:
-            action()
+            action(*arguments)
         except OSError as error:
             discard_output(self._stream)
             warn(f"iterant: standard output failed ({error.strerror}); going on without it")

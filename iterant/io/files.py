@@ -260,12 +260,9 @@ def to_json(value: Any, *, nan_to_null: bool = False) -> Any:
             return other.tolist()
         raise TypeError(f"{str(other)[:50]!r} is a {type(other).__name__}")
 
-    def not_finite(text: str) -> None:
-        if not nan_to_null:
-            raise ValueError(f"{text} is not a JSON number")
-
     try:
-        return json.loads(json.dumps(value, default=plain), parse_constant=not_finite)
+        text = json.dumps(value, default=plain, allow_nan=nan_to_null)
+        return json.loads(text, parse_constant=lambda _: None)
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(
             f"cannot write this as JSON: {error}; give text, finite numbers, lists and dicts"
@@ -332,7 +329,7 @@ def append_line(path: PathLike, record: Mapping[str, Any]) -> None:
         end = file.seek(0, os.SEEK_END)
         file.seek(max(0, end - 1))
         if file.read() != b"\n":
-            end -= len(_last_line(path))
+            end -= len(read_bytes(path).rpartition(b"\n")[2])
         file.truncate(end)
         while data:  # one call may write less than it is given
             data = data[file.write(data) :]
@@ -358,11 +355,6 @@ def read_lines(path: PathLike) -> list[Record]:
 
 def _line(record: Mapping[str, Any]) -> bytes:
     return json.dumps(to_json(record, nan_to_null=True)).encode() + b"\n"
-
-
-def _last_line(path: PathLike) -> bytes:
-    """What follows the last newline."""
-    return read_bytes(path).rpartition(b"\n")[2]
 
 
 # Locks: one writer per folder.
