@@ -36,9 +36,7 @@ def test_an_answer_decoded_from_nan_is_not_right(monkeypatch: pytest.MonkeyPatch
 
 def test_the_solution_of_a_string() -> None:
     (solution,) = solutions(exact_prefix_sums(), SUMS, gather(SUMS, "1011001").problems)
-    assert solution.answer == "1101110"
-    assert solution.right is True
-    assert solution.settled
+    assert (solution.answer, solution.right) == ("1101110", True)
     # Features change in iterations 1 to 7 and rest for the next 16.
     assert solution.steps == 7 + 16
     assert solution.described()["stopped_by"] == "settled"
@@ -70,11 +68,9 @@ def test_a_batch_gives_the_solutions_of_single_problems() -> None:
     problems += [gather(SUMS, bits).problems[0] for bits in ("1", "10", "11", "1", "100")]
     alone = [next(iter(solutions(exact_prefix_sums(), SUMS, [one]))) for one in problems]
     together = list(solutions(exact_prefix_sums(), SUMS, problems))
-    for one, other in zip(alone, together, strict=True):
-        assert one.steps == other.steps
-        assert one.history[-1][0].step == other.history[-1][0].step
-        assert torch.equal(one.prediction, other.prediction)  # type: ignore[arg-type]
-        assert one.problem.name == other.problem.name
+    assert [{**one.described(), "seconds": 0} for one in together] == [
+        {**one.described(), "seconds": 0} for one in alone
+    ]
 
 
 def test_mazes_with_and_without_loops() -> None:
@@ -98,9 +94,8 @@ def test_an_unsolvable_maze_is_not_tried() -> None:
 
 
 def test_the_budget_grows_with_the_cells() -> None:
-    small, large = (sample_problems(MAZES, size=size)[0] for size in (9, 59))
-    assert default_max_steps(MAZES, small) == 1000 + 12 * 12
-    assert default_max_steps(MAZES, large) == 1000 + 62 * 62
+    (problem,) = sample_problems(MAZES, size=59)
+    assert default_max_steps(MAZES, problem) == 1000 + 62 * 62
 
 
 def test_a_viewer_sees_every_iteration_of_one_problem_at_a_time() -> None:
@@ -245,8 +240,7 @@ def test_a_callback_gets_the_features_of_both_sides_of_an_iteration(copies: bool
 class Unchanged(RuleState):
     """A rule of a user, who keeps features without cloning them."""
 
-    def __init__(self) -> None:
-        self.before: torch.Tensor | None = None
+    before: torch.Tensor | None = None
 
     def start(self) -> RuleState:
         return Unchanged()
@@ -267,7 +261,4 @@ def test_a_user_defined_rule_may_keep_features() -> None:
     net, batch = iterant.load("mazes"), MAZES.sample(4, size=9, seed=1)
     answer = iterant.solve(net, batch.inputs, rule=Unchanged())
     assert torch.equal(answer.steps, iterant.solve(net, batch.inputs, rule=ExactRest()).steps)
-    evaluated = iterant.evaluate(
-        net, MAZES, size=9, count=4, seed=1, max_steps=200, rule=Unchanged()
-    )
-    assert float(evaluated.accuracy[-1]) == 1
+    assert bool(MAZES.solved(answer.prediction, batch).all())

@@ -1,5 +1,6 @@
 """Run folders stay readable however their writer ends."""
 
+import contextlib
 import math
 import multiprocessing
 import time
@@ -13,7 +14,7 @@ import torch
 from iterant.errors import RunError, UsageError
 from iterant.io.checkpoint import CHECKPOINTS, CONFIG, save_weights
 from iterant.io.files import LOCK
-from iterant.io.run_folder import ENVIRONMENT, METRICS, STATUS, RunFolder, list_runs
+from iterant.io.run_folder import ENVIRONMENT, METRICS, STATUS, RunFolder, Status, list_runs
 
 CONFIGURATION = {"task": "mazes", "recipe": {"name": "best"}, "seed": 1, "net": {"kind": "x"}}
 
@@ -38,20 +39,19 @@ def test_create_and_open(run: RunFolder) -> None:
 
 
 def test_folder_in_use_is_refused(run: RunFolder, tmp_path: Path) -> None:
-    (tmp_path / "full").mkdir()
+    for folder in ("full", "empty"):
+        (tmp_path / folder).mkdir()
     (tmp_path / "full" / "thesis.tex").touch()
     for check in (RunFolder.check_new, lambda path: RunFolder.create(path, CONFIGURATION)):
         with pytest.raises(RunError, match=r"holds a run already.*resume='"):
             check(run.path)
         with pytest.raises(RunError, match=r"not empty \(it has 'thesis.tex'\).*another out"):
             check(tmp_path / "full")
-        for place in ("thesis.tex", "thesis.tex/m0"):
-            with pytest.raises(UsageError, match="is not a folder"):
-                check(tmp_path / "full" / place)
+        with pytest.raises(UsageError, match="is not a folder"):
+            check(tmp_path / "full" / "thesis.tex")
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["thesis.tex"]
-    (tmp_path / "empty").mkdir()
-    RunFolder.check_new(tmp_path / "empty")
-    RunFolder.check_new(tmp_path / "new")
+    for place in ("empty", "new"):
+        RunFolder.check_new(tmp_path / place)
 
 
 def test_invalid_config_leaves_no_run(tmp_path: Path) -> None:
@@ -75,10 +75,9 @@ def test_missing_or_damaged_file_is_named(run: RunFolder, name: str) -> None:
 def test_status_keeps_earlier_values(run: RunFolder) -> None:
     run.set_status("running", step=5, steps=10, best={"accuracy": 0.5, "loss": math.inf})
     run.set_status("failed", reason="NaN at step 6", step=6)
-    status = RunFolder.open(run.path).status
-    assert (status.state, status.reason) == ("failed", "NaN at step 6")
-    assert (status.step, status.steps) == (6, 10)
-    assert status.best == {"accuracy": 0.5, "loss": None}
+    best = {"accuracy": 0.5, "loss": None}
+    now = RunFolder.open(run.path).status
+    assert now == Status("failed", "NaN at step 6", 6, 10, best, now.updated)
     run.set_status("finished")
     assert run.status.reason is None
 
@@ -144,11 +143,9 @@ def test_killed_writer_loses_nothing_saved(run: RunFolder) -> None:
         time.sleep(delay)
         child.kill()
         child.join()
-        try:
+        with contextlib.suppress(EOFError):
             while True:
                 sent = int(ours.recv())
-        except EOFError:
-            pass
         again = RunFolder.open(run.path)
         assert again.state == "interrupted"
         tensors, metadata = again.load("last")
