@@ -94,12 +94,18 @@ def solve(
         legal: also choose the best answer that the rules allow (chess: legal moves)
         pgn: read the problems as games in PGN
     """
+    from iterant.io.files import check_writable_file, quoted
     from iterant.solving import solutions
     from iterant.tasks.protocol import task as named_task
     from iterant.tasks.protocol import with_problems
     from iterant.zoo.loading import load
 
-    target = None if save is None else check_target(save)
+    if save is not None:
+        if save.suffix.lower() not in (".png", ".svg", ".gif", ".json"):
+            raise UsageError(
+                f"answers are written as .png, .svg, .gif or .json, got {quoted(save)}"
+            )
+        check_writable_file(save)
     rule = None  # the fastest form of rest
     if (halt, patience, tolerance) != ("rest", None, None):
         registry.allow(halt)
@@ -120,8 +126,8 @@ def solve(
             if live:
                 progress(len(answers), total)
     show(task_object, answers)
-    if target is not None:
-        save_solutions(task_object, answers, target, net=name, rule=str(rule or "rest"))
+    if save is not None:
+        save_solutions(task_object, answers, save, net=name, rule=str(rule or "rest"))
     for where, error in unreadable:
         warn(f"iterant: left out {where}: {error}")
     if unreadable:
@@ -174,22 +180,6 @@ def _read(
     parts = [gather(task, word, stdin=sys.stdin.buffer, kind=kind) for word in words]
     unreadable = [each for part in parts for each in part.refused]
     return [problem for part in parts for problem in part.problems], unreadable
-
-
-def check_target(path: Path) -> Path:
-    """The path, if a file of its kind can be written there."""
-    from iterant.draw.animation import check_animation
-    from iterant.draw.figure import check_picture
-    from iterant.io.files import check_writable_file, quoted
-
-    check = {
-        ".json": check_writable_file, ".gif": check_animation,
-        ".mp4": check_animation,  # refused with the command that converts a .gif
-        ".png": check_picture, ".svg": check_picture,
-    }.get(path.suffix.lower())  # fmt: skip
-    if check is None:
-        raise UsageError(f"answers are written as .png, .svg, .gif or .json, got {quoted(path)}")
-    return check(path)
 
 
 def show(task: Task, solutions: Sequence[Solution]) -> None:
