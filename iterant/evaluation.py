@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -45,7 +45,8 @@ RULES: tuple[Rule, ...] = (
     *(StableAnswer(patience) for patience in (1, 2, 5, 10, 20, 30, 50)),
     *(Resting(tolerance) for tolerance in (1e-1, 1e-2, 1e-3, 1e-4)),
 )
-"""The rules of `tradeoff`: two that spend the full budget, then rising patience and precision."""
+"""Those of ``iterant evaluate --trade``: two that spend the full budget, then rising patience and
+precision."""
 
 Progress = Callable[[int, int], None]
 """Called with the work done and the total."""
@@ -409,36 +410,6 @@ class _Checks:
             any_right = task.any_right(answer.prediction, batch).to(device)
             outcome["any_right"] = any_right & self.finite
         return {name: values.cpu() for name, values in outcome.items()}
-
-
-def tradeoff(
-    net: Net,
-    task: Task,
-    batch: Batch,
-    *,
-    steps: int,
-    rules: Sequence[Rule] = RULES,
-    batch_size: int | None = None,
-    progress: Progress | None = None,
-) -> list[tuple[Rule, Curve]]:
-    """Accuracy and cost under each rule, with a budget of ``steps``: curves of one point.
-
-    >>> for rule, curve in tradeoff(net, task, batch, steps=60):
-    ...     rule, curve.end, curve.iterations[-1]
-    """
-    curves = []
-    for index, rule in enumerate(rules):
-
-        def report(done: int, total: int, index: int = index) -> None:
-            if progress is not None:
-                progress(index * total + done, len(rules) * total)
-
-        curve = evaluate_batch(
-            net, task, batch, steps=steps, at=[steps], rule=rule, batch_size=batch_size, cost=True,
-            progress=report,
-        )  # fmt: skip
-        curves.append((rule, curve))
-    return curves
 
 
 def resolve_steps(net: Net, steps: int | None = None, *, cut: bool = False) -> int:

@@ -27,7 +27,6 @@ from iterant.evaluation import (
     is_finite,
     operations,
     resolve_steps,
-    tradeoff,
     wilson,
 )
 from iterant.halting import Fixed, MostConfident, Resting, Rule, StableAnswer
@@ -264,20 +263,6 @@ def test_no_synchronisation_at_every_iteration(
         asked.append(reads.count)
     assert 0 < asked[0] < 30
     assert asked[1] == asked[2] <= asked[0]
-
-
-def test_halting_rules_compared() -> None:
-    net, done = exact_prefix_sums(), []
-    curves = tradeoff(net, TASK, BATCH, steps=70, progress=lambda *part: done.append(part))
-    assert [rule for rule, _ in curves] == list(evaluation.RULES)
-    for rule, curve in curves:
-        answer = solve(net, BATCH.inputs, max_steps=70, rule=rule)
-        assert curve.steps == (70,)
-        assert curve.solved.tolist() == [int(TASK.solved(answer.prediction, BATCH).sum())]
-        assert torch.equal(curve.steps_taken, answer.steps)
-        assert curve.work is not None
-    assert done == sorted(done)
-    assert done[-1] == (len(curves) * 70 * COUNT,) * 2
 
 
 @pytest.mark.parametrize(("bound", "most"), [("POSITIONS_AT_ONCE", 7), ("_FEATURES_AT_ONCE", 3)])

@@ -18,7 +18,7 @@ import iterant
 from iterant import registry
 from iterant.analysis import Subject
 from iterant.errors import NetError, RunError, UsageError
-from iterant.evaluation import evaluate_batch, tradeoff
+from iterant.evaluation import evaluate_batch
 from iterant.halting import StableAnswer
 from iterant.nets import DeepThinking, build
 from iterant.solving import check_fits, solutions
@@ -28,7 +28,6 @@ SUMS, MAZES = iterant.task("prefix-sums"), iterant.task("mazes")
 ENTRIES: dict[str, Callable[[Any, Any], object]] = {
     "evaluate": lambda net, task: iterant.evaluate(net, task, count=2, max_steps=2),
     "evaluate_batch": lambda net, task: evaluate_batch(net, task, SUMS.sample(2), steps=2),
-    "tradeoff": lambda net, task: tradeoff(net, task, SUMS.sample(2), steps=2),
     "solutions": lambda net, task: list(solutions(net, task, sample_problems(SUMS))),
     "analyze": lambda net, task: iterant.analyze(Subject(net, task, "mine"), "zeros", count=2),
 }

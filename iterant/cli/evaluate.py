@@ -75,7 +75,8 @@ def evaluate(
     from iterant.analysis.report import shared_regime
     from iterant.analysis.studies import subject_of
     from iterant.draw.figure import check_picture
-    from iterant.evaluation import evaluate_batch, resolve_steps, tradeoff
+    from iterant.evaluation import RULES as ALL_RULES
+    from iterant.evaluation import evaluate_batch, resolve_steps
     from iterant.io import write_result
     from iterant.io.results import check_result_path
     from iterant.tasks.protocol import offers
@@ -113,18 +114,19 @@ def evaluate(
             "run": subject.label if labels[subject.label] == 1 else str(run), "size": problem_size
         }  # fmt: skip
         batch = subject.task.sample(count, size=problem_size, seed=seed)
-        arguments: Any = (subject.net, subject.task, batch)
-        options: Any = {
-            "steps": steps,
-            "batch_size": batch_size,
-            "progress": progress_estimates(f"evaluating {title}, {counted(count, 'problem')}"),
-        }
+        by_rule = []
+        for one in ALL_RULES if trade else (halting_rule,):
+            what = f"evaluating {title}, {counted(count, 'problem')}" + f", rule {one}" * trade
+            curve = evaluate_batch(
+                subject.net, subject.task, batch, steps=steps, at=[steps] if trade else None,
+                rule=one, batch_size=batch_size, cost=True, progress=progress_estimates(what),
+            )  # fmt: skip
+            by_rule.append(_rule_figures(one, curve) if trade else curve.described())
         if trade:
-            rules = tradeoff(*arguments, **options)
-            figure["trade"] = tradeoffs[title] = [_rule_figures(*each) for each in rules]
+            figure["trade"] = tradeoffs[title] = by_rule
         else:
-            curves[title] = evaluate_batch(*arguments, rule=halting_rule, cost=True, **options)
-            figure |= curves[title].described()
+            figure |= by_rule[0]
+            curves[title] = curve
         if offers(subject.task, "source"):  # two datasets may have the same sizes
             figure["set"] = subject.task.source()
             notes.append(f"{subject.task.spec.title}: {figure['set']}")
@@ -201,7 +203,7 @@ def _print_curves(curves: dict[str, Curve]) -> None:
             )
 
 
-def _rule_figures(rule: Rule, curve: Curve) -> dict[str, Any]:
+def _rule_figures(rule: Rule | None, curve: Curve) -> dict[str, Any]:
     """Accuracy and cost under one rule."""
     full = curve.described()
     return {
