@@ -77,9 +77,10 @@ def runs(folder: Path = Path("runs"), /) -> None:
             f"{name} {percent(value)}" if isinstance(value, float) else f"{name} {value}"
             for name, value in status.best.items()
         )
-        settings = (config.get("task"), config.get("recipe", {}).get("name"), config.get("seed"))
+        recipe = (config.get("recipe") or {}).get("name")
         step = f"{status.step:,}" + (f" of {status.steps:,}" if status.steps else "")
         age = "" if run.age_seconds is None else f"{duration(run.age_seconds)} ago"
+        settings = (config.get("task"), recipe, config.get("seed"))
         known = ["" if value is None else str(value) for value in settings]
         rows.append([str(run.path), *known, run.state, step, best, age])
     print_table(("run", "task", "recipe", "seed", "state", "step", "best", "updated"), *rows)

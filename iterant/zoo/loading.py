@@ -111,8 +111,8 @@ def load(
         for name, tensor in net.state_dict().items():
             tensor.copy_(tensors[name])
     net.card = Card(config["card"], folder) if config.get("card") else None
-    recipe = {} if config.get("data") else config.get("recipe", {})
-    net.trained_problems = (net.card or recipe).get("problems")
+    recipe = None if config.get("data") else config.get("recipe")
+    net.trained_problems = (net.card or recipe or {}).get("problems")
     loaded: Net = net.to(target).eval()
     return loaded
 

@@ -68,11 +68,13 @@ def test_runs(command: Any) -> None:
     config = {"task": "mazes", "recipe": {"name": "best"}, "seed": 7}
     run = RunFolder.create("runs/m0", config)
     run.set_status("finished", step=2400, steps=2400, best={"accuracy": 0.99812})
-    RunFolder.create("runs/broken", {}).log({})
+    RunFolder.create("runs/broken", {})
+    RunFolder.create("runs/plain", {"recipe": None})
     Path("runs/broken/status.json").write_text("{")
     code, output, errors = command("runs")
     assert (code, errors) == (0, "")
-    _, broken, good, reason = output.splitlines()
+    _, broken, good, plain, reason = output.splitlines()
+    assert plain.split()[:2] == ["runs/plain", "created"]
     for part in ("mazes", "best", " 7 ", "finished", "2,400 of 2,400", "accuracy 99.8 %", " s ago"):
         assert part in good
     assert "unreadable" in broken

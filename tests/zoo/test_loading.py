@@ -43,7 +43,8 @@ def test_load_a_folder(tmp_path: Path) -> None:
 
 
 def test_checkpoint_of_a_run(tmp_path: Path) -> None:
-    run = RunFolder.create(tmp_path / "run", {"task": "mazes", "net": DESCRIBED})
+    config = {"task": "mazes", "net": DESCRIBED, "recipe": None}
+    run = RunFolder.create(tmp_path / "run", config)
     for seed, name in enumerate(("last", "best")):
         tensors = {f"net.{key}": tensor for key, tensor in weights(seed).items()}
         run.save(name, {**tensors, "optimizer.0": torch.ones(3)}, {"step": seed})
