@@ -25,8 +25,9 @@ from iterant.cli.output import echo, output_may_fail, print_table
 from iterant.cli.sweep import print_outcome
 from iterant.errors import UsageError
 from iterant.formatting import percent
+from iterant.io.files import read_toml
 from iterant.io.run_folder import free_folder
-from iterant.training.recipe import OLD_NAMES, RECIPES, Recipe, recipe_from_file
+from iterant.training.recipe import OLD_NAMES, RECIPES, Recipe
 from iterant.training.recipe import recipe as named_recipe
 
 if TYPE_CHECKING:
@@ -147,13 +148,10 @@ def _recipe(task: Task, name: str, file: Path | None, changes: dict[str, Any]) -
     """The named recipe with the fields of the file, then of the flags, changed."""
     from iterant.tasks.protocol import with_problems
 
-    net = changes.get("net")
-    if net is None and file is not None:
-        net = recipe_from_file(file, named_recipe(name, task.spec.name)).net
+    in_file = {} if file is None else read_toml(file)
     # Recipes differ between networks, so the network must be known first.
-    changed = named_recipe(name, task.spec.name, net)
-    if file is not None:
-        changed = recipe_from_file(file, changed)
+    net = changes.get("net", in_file.get("net"))
+    changed = named_recipe(name, task.spec.name, net).changed(**in_file)
     if isinstance(size := changes.get("size"), str):  # which sizes are valid depends on the kind
         kind = with_problems(task, changes.get("problems", changed.problems))
         changes = {**changes, "size": kind.parse_size(size)}

@@ -18,13 +18,11 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Mapping
 from dataclasses import Field, asdict, dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any
 
 from iterant import bounds, registry
 from iterant.bounds import Bounds
 from iterant.errors import RecipeError, UnknownName
-from iterant.io.files import read_toml
 
 OLD_NAMES = {
     "rate": "lr", "average": "ema_decay", "batch": "batch_size", "warmup": "warmup_epochs",
@@ -264,11 +262,6 @@ def _check(declared: Field[Any], value: Any) -> None:
         valid, requirement = numbers and not several, f"a {word} {limits}"
     if not valid:
         raise RecipeError(f"{name} must be {requirement}, got {reprlib.repr(value)}")
-
-
-def recipe_from_file(path: Path, base: Recipe) -> Recipe:
-    """``base`` with the fields that a TOML file changes."""
-    return base.changed(**read_toml(path))
 
 
 def recipe_from_json(stored: Mapping[str, Any], *, resume: bool = False) -> Recipe:

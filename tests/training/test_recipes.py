@@ -14,9 +14,10 @@ from small_runs import KINDS, uninterrupted
 import iterant
 from iterant.errors import RecipeError, UsageError
 from iterant.io import RunFolder
+from iterant.io.files import read_toml
 from iterant.nets.from_recipe import build_network
 from iterant.training import RECIPES, Recipe, recipe
-from iterant.training.recipe import OLD_NAMES, label_changes, recipe_from_file, recipe_from_json
+from iterant.training.recipe import OLD_NAMES, label_changes, recipe_from_json
 from iterant.training.run import run_summary
 
 
@@ -29,7 +30,7 @@ def test_fields_of_every_type_can_be_changed_by_a_file(tmp_path: Path) -> None:
     lines = [f"{name} = {json.dumps(value)}" for name, value in changes.items()]
     path.write_text("\n".join(lines), encoding="utf-8")
     paper = recipe("paper", "mazes")
-    changed = recipe_from_file(path, paper)
+    changed = paper.changed(**read_toml(path))
     assert json.loads(json.dumps(changed.described())) == {
         **json.loads(json.dumps(paper.described())), **changes,
     }  # fmt: skip
@@ -48,7 +49,7 @@ def test_former_names_of_fields_are_read(tmp_path: Path) -> None:
     assert Recipe().changed(**old) == recipe_from_json(json.loads(json.dumps(old))) == new
     path = tmp_path / "mine.toml"
     path.write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in old.items()))
-    assert recipe_from_file(path, Recipe()) == new
+    assert Recipe().changed(**read_toml(path)) == new
 
 
 def test_recipes_of_earlier_versions_are_read(tmp_path: Path) -> None:
@@ -98,7 +99,7 @@ def test_a_bad_recipe_file(tmp_path: Path, text: str) -> None:
     (tmp_path / "mine.toml").write_text(text)
     for bad in (tmp_path / "mine.toml", tmp_path / "none.toml", tmp_path, Path("/dev/zero")):
         with pytest.raises(UsageError) as caught:
-            recipe_from_file(bad, Recipe())
+            Recipe().changed(**read_toml(bad))
         assert "\n" not in str(caught.value)
 
 
