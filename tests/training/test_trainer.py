@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from iterant.errors import RecipeError
 from iterant.evaluation import evaluate
 from iterant.nets.from_recipe import build_network
 from iterant.rng import StepRng
+from iterant.training.distributed import ProcessGroup
 from iterant.training.objectives import Objective, Unroll
 from iterant.training.optim import LossScale
 from iterant.training.recipe import Recipe
@@ -260,6 +261,26 @@ def test_an_overflow_skips_the_step(optimizer: str) -> None:
     after = weights_of(trainer)
     assert all(bool(weight.isfinite().all()) for weight in after)
     assert not any(map(torch.equal, before, after))
+
+
+def test_processes_adapt_their_loss_scales_alike() -> None:
+    """Where the loss of only one of them is not finite, which spoils the mean gradient of all."""
+
+    class WithAnother(ProcessGroup):
+        size = 2
+
+        def average(self, tensors: Sequence[Tensor]) -> None:
+            for tensor in tensors:
+                tensor.mul_(0.5 if tensor.dim() == 0 else float("nan"))
+
+    chosen = Recipe(**SMALL, precision="fp16")
+    net, _ = build_network(chosen.described(), iterant.task("prefix-sums").spec, seed=1)
+    trainer = Trainer(net, chosen, CPU, WithAnother())
+    before = weights_of(trainer)
+    run_steps(trainer, 1)
+    restated.assert_same(weights_of(trainer), before, 0.0)
+    assert trainer.loss_scale is not None
+    assert trainer.loss_scale.scale.item() == 2.0**16
 
 
 def test_the_loss_scale_adapts_to_overflows_but_not_to_nan_losses() -> None:
