@@ -74,10 +74,9 @@ def test_lines_come_every_five_seconds_and_accuracies_once(monkeypatch: pytest.M
     line = f"{POSITION}, 1 min 40 s left"
     validation = "validation 99.9 % after 30 iterations"
     assert lines == ["title, kept in r", line, line, validation, line]
-    lines.clear()
     reporter.show(replace(LATER, step=4000, fresh=tuple(FIGURES)))  # `end` prints the last line
     reporter.end("failed: the loss became nan")
-    assert lines == [f"{POSITION.replace('2,000', '4,000')}, failed", ACCURACIES]
+    assert lines[5:] == [f"{POSITION.replace('2,000', '4,000')}, failed", ACCURACIES]
 
 
 def test_a_script_gets_lines_unless_it_wants_none(
