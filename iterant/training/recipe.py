@@ -291,14 +291,6 @@ def recipe(name: str, task: str, net: str | None = None) -> Recipe:
     return Recipe(**{**settings, "name": name, "net": net})
 
 
-def label_changes(changed: Recipe, task: str) -> Recipe:
-    """The recipe, renamed to "paper, changed" where fields differ from the recipe of that name."""
-    name = changed.name
-    if name not in RECIPES or changed == recipe(name, task, changed.net):
-        return changed
-    return changed.changed(name=f"{name}, changed")
-
-
 Fields = dict[str, Any]
 
 # The paper's recipes

@@ -37,7 +37,7 @@ from iterant.training.distributed import ProcessGroup
 from iterant.training.logging import LineReporter, Reporter
 from iterant.training.loop import Clock, Loop, damaged_checkpoints, must_fit
 from iterant.training.objectives import Objective, UserObjective
-from iterant.training.recipe import OLD_NAMES, RECIPES, Recipe, label_changes, recipe_from_json
+from iterant.training.recipe import OLD_NAMES, RECIPES, Recipe, recipe_from_json
 from iterant.training.recipe import recipe as named_recipe
 from iterant.training.trainer import Trainer
 
@@ -176,9 +176,11 @@ def _prepare_new(
 ) -> tuple[Task, Recipe, Net, dict[str, Any]]:
     """Task, recipe, network and the content of config.json of a new run."""
     name, task = find_task(task, data)
-    recipe = label_changes(recipe_for(task, recipe, **changes), task.spec.name)
-    if objective is not None and recipe.name in RECIPES:
-        recipe = recipe.changed(name=f"{recipe.name}, changed")
+    recipe = recipe_for(task, recipe, **changes)
+    if recipe.name in RECIPES:
+        original = named_recipe(recipe.name, task.spec.name, recipe.net)
+        if objective is not None or recipe != original:
+            recipe = recipe.changed(name=f"{recipe.name}, changed")
     net, description = build_network(recipe.described(), task.spec, seed)
     path = getattr(task, "data", None)
     config = {

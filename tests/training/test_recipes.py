@@ -16,7 +16,7 @@ from iterant.errors import RecipeError, UsageError
 from iterant.io import RunFolder
 from iterant.io.files import read_toml
 from iterant.training import RECIPES, Recipe, recipe
-from iterant.training.recipe import OLD_NAMES, label_changes, recipe_from_json
+from iterant.training.recipe import OLD_NAMES, recipe_from_json
 from iterant.training.run import run_summary
 
 
@@ -156,13 +156,13 @@ def test_the_default_recipe_of_mazes_is_the_one_that_learns_on_a_cpu() -> None:
     assert recipe("best", "mazes", "dt").width is None, "the paper's, not that of a local rule"
 
 
-def test_a_changed_recipe_is_labelled() -> None:
-    paper = recipe("paper", "mazes", "ff")
-    assert label_changes(paper, "mazes") == paper
-    other = paper.changed(lr=0.5)
-    assert label_changes(other, "mazes") == other.changed(name="paper, changed")
-    assert label_changes(label_changes(other, "mazes"), "mazes").name == "paper, changed"
-    assert label_changes(Recipe(), "mazes") == Recipe()
+@pytest.mark.parametrize(
+    ("changes", "name"), [({}, "paper"), ({"lr": 0.5}, "paper, changed"), ({"name": "my"}, "my")]
+)
+def test_a_changed_recipe_is_labelled(tmp_path: Path, changes: dict[str, Any], name: str) -> None:
+    named = recipe("paper", "prefix-sums", "ff").changed(**changes)
+    run = iterant.train("prefix-sums", recipe=named, out=tmp_path / "run", time_limit=1e-9)
+    assert run.config["recipe"]["name"] == name
 
 
 def test_the_plan_equals_the_run() -> None:
