@@ -95,15 +95,12 @@ def test_start_refuses_another_network_or_optimizer(
     [
         ({"batch_size": 41}, "a batch of 41 does not fit the 40 training problems"),
         ({"alpha": 2.0}, "alpha must be a number from 0 to 1"),
-        ({"iterations": 0}, "iterations must be a whole number from 1"),
         ({"objective": "pool", "pool_slots": 5}, "does not fit a pool of 5 slots"),
         ({"size": -3}, "size"),
         ({"net": "dt-recal"}, "did you mean 'dt-recall'"),
         ({"net": "resnet"}, "or give module:Class"),
         ({"net": "small_networks:Ticking"}, "width, head: for networks that come with iterant"),
         ({"time_limit": "soon"}, "a time is written like"),
-        ({"device": "cuda:99"}, "is not available; use device='cpu'"),
-        ({"device": "gpu"}, "unknown device 'gpu'"),
         ({"device": "meta"}, "unknown device 'meta'"),
         ({"recipe": "papper"}, "did you mean 'paper'"),
         ({"widht": 3}, "did you mean 'width'"),
@@ -111,7 +108,6 @@ def test_start_refuses_another_network_or_optimizer(
         ({"validation": 0.0, "restart_below": 0.5}, "restart_below must be 0"),
         ({"task": None}, "which task"),
         ({"resume": "somewhere"}, r"either out= .* or resume="),
-        ({"out": None}, r"either out= .* or resume="),
     ],
 )
 def test_bad_arguments_leave_no_folder(
@@ -152,14 +148,11 @@ def test_a_run_resumes_with_the_task_as_an_object(
 def test_folders_that_hold_a_run_or_none(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="holds a run already"):
         begin(uninterrupted()["pool"].path)
-    assert uninterrupted()["pool"].state == "finished"
-    with pytest.raises(RunError, match="does not exist"):
-        train(resume=tmp_path / "none")
-    with pytest.raises(RunError, match="holds no run"):
-        train(resume=tmp_path)
-    other = RunFolder.create(tmp_path / "other", {"task": "prefix-sums", "mine": 1})
-    with pytest.raises(RunError, match="not of iterant train"):
-        train(resume=other.path)
+    RunFolder.create(tmp_path / "other", {"task": "prefix-sums", "mine": 1})
+    messages = {"none": "does not exist", ".": "holds no run", "other": "not of iterant train"}
+    for folder, message in messages.items():
+        with pytest.raises(RunError, match=message):
+            train(resume=tmp_path / folder)
 
 
 @pytest.fixture
