@@ -127,9 +127,10 @@ def train(
     else:
         registry.allow([task, changes.get("net")])
         task_object = registry.task(task, data=data)
-        full_recipe = _recipe(task_object, recipe or _DEFAULT, recipe_file, changes)
+        in_file = {} if recipe_file is None else read_toml(recipe_file)
         if trust_code:
-            registry.allow(full_recipe.net)
+            registry.allow(in_file.get("net"))
+        full_recipe = _recipe(task_object, recipe or _DEFAULT, in_file, changes)
         if show:
             _show_recipe(task_object, full_recipe, as_json=json)
             return
@@ -144,18 +145,18 @@ def train(
             _train_several(arguments, seeds, tensorboard=tensorboard)
 
 
-def _recipe(task: Task, name: str, file: Path | None, changes: dict[str, Any]) -> Recipe:
-    """The named recipe with the fields of the file, then of the flags, changed."""
+def _recipe(task: Task, name: str, in_file: dict[str, Any], changes: dict[str, Any]) -> Recipe:
+    """The named recipe with the fields of a file, then of the flags, changed."""
     from iterant.tasks.protocol import with_problems
+    from iterant.training.run import recipe_for
 
-    in_file = {} if file is None else read_toml(file)
     # Recipes differ between networks, so the network must be known first.
     net = changes.get("net", in_file.get("net"))
     changed = named_recipe(name, task.spec.name, net).changed(**in_file)
     if isinstance(size := changes.get("size"), str):  # which sizes are valid depends on the kind
         kind = with_problems(task, changes.get("problems", changed.problems))
         changes = {**changes, "size": kind.parse_size(size)}
-    return changed.changed_by_user(**changes)
+    return recipe_for(task, changed, **changes)
 
 
 def _train_one(arguments: dict[str, Any], *, tensorboard: bool) -> None:

@@ -40,10 +40,6 @@ OLD_NAMES = {
 _REMOVED = {"pool_damage_kinds": ["zeros", "noise", "another"], "choose": "validation"}
 """Fields of earlier versions, and the only values of them that a run can resume with."""
 
-_NET_FIELDS = ("width", "head", "group_norm", "bounded", "hidden", "isotropic", "messages",
-               "masked")  # fmt: skip
-"""Fields that configure the networks of iterant; user-defined ones do not get them."""
-
 _MOST_ITEMS = 100
 _FROM_ZERO = Bounds(0, bounds.UPDATES.most)
 _FACTOR = Bounds(0, 1_000_000)
@@ -198,23 +194,6 @@ class Recipe:
                 hint = f"did you mean {near}?" if near else "iterant train TASK --show prints all"
                 raise RecipeError(f"a recipe has no field {word!r}; {hint}")
         return replace(self, **changes)
-
-    def changed_by_user(self, **changes: Any) -> Recipe:
-        """As `changed`, but fields that a user-defined network would ignore are an error."""
-        from iterant.nets.from_recipe import base_of  # imports torch, which --help does not need
-
-        net = str(changes.get("net") or self.net)
-        ignored = [name for name in _NET_FIELDS if name in changes]
-        if ":" in net and ignored and base_of(net) is None:
-            raise RecipeError(
-                f"{', '.join(ignored)}: for networks that come with iterant; {net} is built from "
-                "dims and channels alone, so write its sizes as defaults of its own"
-            )
-        changed = self.changed(**changes)
-        if changed.alpha != self.alpha and changed.objective in ("pool", "run-time-weighted"):
-            note = f"alpha has no effect: the objective is {changed.objective}, not progressive"
-            changed = replace(changed, notes=(*changed.notes, note))
-        return changed
 
     def described(self) -> dict[str, Any]:
         """All fields, for JSON."""

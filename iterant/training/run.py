@@ -20,14 +20,14 @@ import torch
 from torch import nn
 
 from iterant import registry
-from iterant.errors import RunError, UsageError, argument
+from iterant.errors import RecipeError, RunError, UsageError, argument
 from iterant.formatting import counted, seconds
 from iterant.io import RunFolder, code_version
 from iterant.io.checkpoint import NET
 from iterant.io.files import quoted
 from iterant.nets import Net, build, parameter_count
 from iterant.nets.fast import can_unroll_messages
-from iterant.nets.from_recipe import build_network
+from iterant.nets.from_recipe import base_of, build_network
 from iterant.nets.protocol import shape_faults
 from iterant.rng import check_seed
 from iterant.tasks.protocol import Task, offers, with_problems
@@ -41,6 +41,9 @@ from iterant.training.recipe import OLD_NAMES, RECIPES, Recipe, recipe_from_json
 from iterant.training.recipe import recipe as named_recipe
 from iterant.training.trainer import Trainer
 
+_NET_FIELDS = ("width", "head", "group_norm", "bounded", "hidden", "isotropic", "messages",
+               "masked")  # fmt: skip
+"""Fields that configure the networks of iterant; user-defined ones do not get them."""
 _MOST_THREADS = 1024
 """A larger number in a file is ignored."""
 _SMALL_NETWORK = 30_000
@@ -142,7 +145,7 @@ def train(
         trainer = Trainer(network, recipe, torch_device, processes, objective)
         first_loss = 0.0
         if "init_from" in config and not (source is not None and source.has("last")):
-            first_loss = load_initial(trainer, Path(config["init_from"]))
+            first_loss = load_initial(trainer, Path(init_from or config["init_from"]))
         if first_process and source is None:
             RunFolder.check_new(path)
         problems = TrainingSet.of(task, recipe, torch_device)
@@ -407,10 +410,10 @@ def _task_name(task: Task) -> str:
 
 
 def recipe_for(task: Task, recipe: Recipe | str, **changes: Any) -> Recipe:
-    """The recipe, or the one of that name for this task, with the changes applied.
+    """The recipe, or the one of that name for this task, with a user's changes applied.
 
     The kind of problems of a task object, ``Mazes(problems="p=0.1")``, is such a change: the run
-    has to record it.
+    has to record it. Fields that a user-defined network would ignore are an error.
     """
     if offers(task, "with_problems") and (problems := getattr(task, "problems", "")):
         changes = {"problems": problems, **changes}
@@ -419,7 +422,18 @@ def recipe_for(task: Task, recipe: Recipe | str, **changes: Any) -> Recipe:
         registry.allow(changes["net"])
     if isinstance(recipe, str):
         recipe = named_recipe(recipe, task.spec.name, changes.get("net"))
-    return recipe.changed_by_user(**changes)
+    net = str(changes.get("net") or recipe.net)
+    ignored = [name for name in _NET_FIELDS if name in changes]
+    if ":" in net and ignored and base_of(net) is None:
+        raise RecipeError(
+            f"{', '.join(ignored)}: for networks that come with iterant; {net} is built from "
+            "dims and channels alone, so write its sizes as defaults of its own"
+        )
+    changed = recipe.changed(**changes)
+    if changed.alpha != recipe.alpha and changed.objective in ("pool", "run-time-weighted"):
+        note = f"alpha has no effect: the objective is {changed.objective}, not progressive"
+        changed = changed.changed(notes=(*changed.notes, note))
+    return changed
 
 
 def task_and_recipe(

@@ -85,6 +85,17 @@ def test_a_recipe_file_may_be_a_pipe(command: Any) -> None:
     assert shown["width"] == 12
 
 
+def test_a_trusted_recipe_file_may_name_a_network(tmp_path: Path, command: Any) -> None:
+    (tmp_path / "my.toml").write_text('net = "small_networks:Ticking"\n')
+    words = ("train", "prefix-sums", "--recipe-file", "my.toml", "--width", "8")
+    for trust, message in (
+        ((), "add --trust-code"),
+        (("--trust-code",), "width: for networks that come with iterant"),
+    ):
+        code, _, errors = command(*words, *trust)
+        assert (code, message in errors) == (2, True)
+
+
 def test_show(command: Any) -> None:
     words = ("--recipe", "paper", "--show", "--batch-size", "25")
     code, output, errors = command("train", "mazes", *words)
