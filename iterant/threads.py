@@ -12,15 +12,9 @@ from __future__ import annotations
 import os
 import sys
 
-_NUMBER = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 _BUSY_SHARE = 0.25
 """Load per core from which spinning costs more than sleeping does on idle cores."""
-
-
-def number_is_chosen() -> bool:
-    """Whether the user chose the number of threads by an environment variable."""
-    return any(os.environ.get(name) for name in _NUMBER)
 
 
 def spins_on_busy_cores() -> bool:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from iterant.errors import UsageError
 from iterant.formatting import (
     byte_size,
     counted,
@@ -15,6 +16,7 @@ from iterant.formatting import (
     markdown,
     percent,
     quantity,
+    seconds,
     size_text,
 )
 
@@ -28,14 +30,23 @@ def test_percentages_are_rounded_down(solved: int, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"),
+    ("length", "text"),
     [(0, "0 s"), (-3, "0 s"), (0.4213, "0.42 s"), (9.96, "10 s"), (59.4, "59 s"), (59.6, "1 min"),
      (75, "1 min 15 s"), (3600, "1 h"), (7199, "2 h"), (9000, "2 h 30 min"),
      (7380, "2 h 3 min"), (86_399, "1 d"), (2e5, "2 d 8 h"),
      (math.inf, "?"), (math.nan, "?"), (1e12, "?")],
 )  # fmt: skip
-def test_durations_have_two_units(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
+def test_durations_have_two_units(length: float, text: str) -> None:
+    assert duration(length) == text
+
+
+def test_durations_are_read() -> None:
+    texts = {"9m": 540, "90s": 90, "1h30m": 5400, "2d": 172_800, "45": 45, "1.5h": 5400, " 9m": 540}
+    assert {text: seconds(text) for text in texts} == texts
+    assert seconds(1.5) == 1.5
+    for bad in ("", "soon", "9x", "-9m", "0", 0, -1.0, math.nan, "m9"):
+        with pytest.raises(UsageError):
+            seconds(bad)
 
 
 def test_numbers_and_sizes() -> None:

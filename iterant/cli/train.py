@@ -25,8 +25,9 @@ from iterant.cli.output import echo, output_may_fail, print_table
 from iterant.cli.sweep import print_outcome
 from iterant.errors import UsageError
 from iterant.formatting import percent
+from iterant.io.files import read_toml
 from iterant.io.run_folder import free_folder
-from iterant.training.recipe import OLD_NAMES, RECIPES, Recipe, recipe_from_file
+from iterant.training.recipe import OLD_NAMES, RECIPES, Recipe
 from iterant.training.recipe import recipe as named_recipe
 
 if TYPE_CHECKING:
@@ -126,9 +127,10 @@ def train(
     else:
         registry.allow([task, changes.get("net")])
         task_object = registry.task(task, data=data)
-        full_recipe = _recipe(task_object, recipe or _DEFAULT, recipe_file, changes)
+        in_file = {} if recipe_file is None else read_toml(recipe_file)
         if trust_code:
-            registry.allow(full_recipe.net)
+            registry.allow(in_file.get("net"))
+        full_recipe = _recipe(task_object, recipe or _DEFAULT, in_file, changes)
         if show:
             _show_recipe(task_object, full_recipe, as_json=json)
             return
@@ -143,21 +145,18 @@ def train(
             _train_several(arguments, seeds, tensorboard=tensorboard)
 
 
-def _recipe(task: Task, name: str, file: Path | None, changes: dict[str, Any]) -> Recipe:
-    """The named recipe with the fields of the file, then of the flags, changed."""
+def _recipe(task: Task, name: str, in_file: dict[str, Any], changes: dict[str, Any]) -> Recipe:
+    """The named recipe with the fields of a file, then of the flags, changed."""
     from iterant.tasks.protocol import with_problems
+    from iterant.training.run import recipe_for
 
-    net = changes.get("net")
-    if net is None and file is not None:
-        net = recipe_from_file(file, named_recipe(name, task.spec.name)).net
     # Recipes differ between networks, so the network must be known first.
-    changed = named_recipe(name, task.spec.name, net)
-    if file is not None:
-        changed = recipe_from_file(file, changed)
+    net = changes.get("net", in_file.get("net"))
+    changed = named_recipe(name, task.spec.name, net).changed(**in_file)
     if isinstance(size := changes.get("size"), str):  # which sizes are valid depends on the kind
         kind = with_problems(task, changes.get("problems", changed.problems))
         changes = {**changes, "size": kind.parse_size(size)}
-    return changed.changed_by_user(**changes)
+    return recipe_for(task, changed, **changes)
 
 
 def _train_one(arguments: dict[str, Any], *, tensorboard: bool) -> None:

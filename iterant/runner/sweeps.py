@@ -32,13 +32,13 @@ from iterant.runner.results import collect
 from iterant.runner.slurm import Cluster
 from iterant.runner.worker import Launch, Say, capacity, run_local
 from iterant.tasks.protocol import Task, with_problems
-from iterant.threads import number_is_chosen
 from iterant.training.data import split_sizes
 from iterant.training.loop import Signals
 from iterant.training.recipe import RECIPES, Recipe
 from iterant.training.recipe import recipe as named_recipe
 from iterant.training.run import (
     find_task,
+    number_is_chosen,
     recipe_for,
     task_and_recipe,
     threads_for,

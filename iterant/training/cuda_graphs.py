@@ -32,14 +32,12 @@ class GraphUnroll(Unroll):
         criterion: Criterion | None = None,
         scale: Tensor | None = None,
     ) -> None:
-        """``net`` computes with the parameters of ``module``."""
+        """``net`` computes with the parameters of ``module``, which have gradients already."""
         super().__init__(net, criterion, scale)
         # The index of an iteration is part of a graph: where the network uses it, every first
         # iteration needs its own.
         self._uses_index: bool = getattr(net, "uses_index", True)
         self._weights = [weight for weight in module.parameters() if weight.requires_grad]
-        for weight in self._weights:
-            weight.grad = torch.zeros_like(weight)
         self._graphs: dict[object, tuple[Any, Any]] = {}
         self._pool: Any = None
         self._buffers: dict[str, Tensor] = {}

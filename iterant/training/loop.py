@@ -22,7 +22,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import FrameType
@@ -328,14 +328,8 @@ class Loop:
         """Continue from a run's last checkpoint, or start anew where there is none yet."""
         if source.has("last") or source.status.step:
             tensors, metadata = source.load("last")
-            try:
+            with must_fit(source, "use the version of iterant that wrote it"):
                 self._restore(tensors, metadata)
-            except (KeyError, RuntimeError, TypeError, ValueError) as error:
-                first = str(error).strip().splitlines()[0]
-                raise RunError(
-                    f"the last checkpoint of {source.path} does not fit its recipe ({first}); "
-                    "use the version of iterant that wrote it"
-                ) from error
         else:
             self.reporter.note("this run has no checkpoint yet; it starts from the beginning")
         if self.folder is None:
@@ -362,6 +356,18 @@ class Loop:
         if self.folder is not None:
             epoch = round(self.step / self.steps_per_epoch, 4)
             self.folder.log({"step": self.step, "epoch": epoch, "kind": kind, **record})
+
+
+@contextlib.contextmanager
+def must_fit(run: RunFolder, remedy: str) -> Iterator[None]:
+    """Raise RunError if the last checkpoint of a run is not what the block restores."""
+    try:
+        yield
+    except (KeyError, RuntimeError, TypeError, ValueError) as error:
+        reason = str(error).strip().splitlines()[-1].strip()  # torch begins with a heading line
+        raise RunError(
+            f"the last checkpoint of {run.path} does not fit this recipe ({reason}); {remedy}"
+        ) from error
 
 
 def damaged_checkpoints(run: RunFolder) -> dict[str, RunError]:

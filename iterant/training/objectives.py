@@ -142,6 +142,11 @@ def segment_loss(
     return loss
 
 
+def per_sample(values: Tensor, like: Tensor) -> Tensor:
+    """(B,) as (B, 1, …): to broadcast one value per sample over a tensor ``like`` (B, …)."""
+    return values.view(-1, *[1] * (like.dim() - 1))
+
+
 def iterate(
     net: Net, inputs: Tensor, start: State, steps: int, noise: Tensor | None = None
 ) -> Iterator[Tensor]:
@@ -228,7 +233,7 @@ class Unroll:
         """
         start = state or State(self.net.start(inputs))
         if state is not None and restart is not None:
-            rows = restart.view(-1, *[1] * (state.features.dim() - 1))
+            rows = per_sample(restart, state.features)
             start = State(torch.where(rows, self.net.start(inputs), state.features), state.step)
         trajectory: Trajectory | MessageTrajectory
         if self.sparse and not segment.change_penalty:  # the penalty counts messages to walls, too
@@ -427,7 +432,7 @@ class ReplayPool(Objective):
         for name, new in (("inputs", inputs), ("targets", targets)):
             column = self.slots[name]
             if "solved" in self.slots:  # torch.where, because indexing by a mask synchronises
-                replace = self.slots["solved"][rows].view(-1, *[1] * (column.dim() - 1))
+                replace = per_sample(self.slots["solved"][rows], column)
                 new = torch.where(replace, new, column[rows])
             column[rows] = new
 
@@ -445,7 +450,7 @@ class ReplayPool(Objective):
         which_noise = torch.randint(_NOISES, (count,), generator=generator)
         noise = self._unit_noise(rng)[to_device(which_noise, device)]
         another = self.slots["features"][to_device(other, device)]
-        kind = to_device(kind, device).view(-1, *[1] * (features.dim() - 1))
+        kind = per_sample(to_device(kind, device), features)
         for number, corrupted in enumerate((torch.zeros_like(features), noise, another)):
             features = torch.where(kind == number, corrupted, features)
         return features
@@ -460,7 +465,7 @@ class ReplayPool(Objective):
         if not self.recipe.pool_noise_varied:
             return noise
         strength = torch.rand(len(rows), generator=generator, dtype=noise.dtype)
-        return noise * to_device(strength, noise.device).view(-1, *[1] * (noise.dim() - 1))
+        return noise * per_sample(to_device(strength, noise.device), noise)
 
     def _unit_noise(self, rng: StepRng) -> Tensor:
         """(32, W, *S): unit Gaussian noise."""

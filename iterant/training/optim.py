@@ -178,6 +178,7 @@ class LossScale:
         """Steps since the last overflow or growth (torch: growth tracker)"""
         self.overflow = torch.zeros((), device=device)
         self.finite_loss = torch.ones((), device=device)
+        """1 if the loss is finite, of several processes in all of them; else less"""
         # torch's fused optimizers skip a step by this attribute, which GradScaler sets, too.
         vars(optimizer)["found_inf"] = self.overflow
 
@@ -187,6 +188,6 @@ class LossScale:
         torch._amp_foreach_non_finite_check_and_unscale_(
             gradients, self.overflow, self.scale.reciprocal()
         )
-        overflow = self.overflow * self.finite_loss
+        overflow = self.overflow * self.finite_loss.floor()
         torch._amp_update_scale_(self.scale, self.grown, overflow, 2.0, 0.5, _GROWTH_INTERVAL)
         self.scale.clamp_(min=_MIN_SCALE)

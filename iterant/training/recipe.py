@@ -18,13 +18,11 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Mapping
 from dataclasses import Field, asdict, dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any
 
 from iterant import bounds, registry
 from iterant.bounds import Bounds
 from iterant.errors import RecipeError, UnknownName
-from iterant.io.files import read_toml
 
 OLD_NAMES = {
     "rate": "lr", "average": "ema_decay", "batch": "batch_size", "warmup": "warmup_epochs",
@@ -41,10 +39,6 @@ OLD_NAMES = {
 
 _REMOVED = {"pool_damage_kinds": ["zeros", "noise", "another"], "choose": "validation"}
 """Fields of earlier versions, and the only values of them that a run can resume with."""
-
-_NET_FIELDS = ("width", "head", "group_norm", "bounded", "hidden", "isotropic", "messages",
-               "masked")  # fmt: skip
-"""Fields that configure the networks of iterant; user-defined ones do not get them."""
 
 _MOST_ITEMS = 100
 _FROM_ZERO = Bounds(0, bounds.UPDATES.most)
@@ -201,23 +195,6 @@ class Recipe:
                 raise RecipeError(f"a recipe has no field {word!r}; {hint}")
         return replace(self, **changes)
 
-    def changed_by_user(self, **changes: Any) -> Recipe:
-        """As `changed`, but fields that a user-defined network would ignore are an error."""
-        from iterant.nets.from_recipe import base_of  # imports torch, which --help does not need
-
-        net = str(changes.get("net") or self.net)
-        ignored = [name for name in _NET_FIELDS if name in changes]
-        if ":" in net and ignored and base_of(net) is None:
-            raise RecipeError(
-                f"{', '.join(ignored)}: for networks that come with iterant; {net} is built from "
-                "dims and channels alone, so write its sizes as defaults of its own"
-            )
-        changed = self.changed(**changes)
-        if changed.alpha != self.alpha and changed.objective in ("pool", "run-time-weighted"):
-            note = f"alpha has no effect: the objective is {changed.objective}, not progressive"
-            changed = replace(changed, notes=(*changed.notes, note))
-        return changed
-
     def described(self) -> dict[str, Any]:
         """All fields, for JSON."""
         return asdict(self)
@@ -266,11 +243,6 @@ def _check(declared: Field[Any], value: Any) -> None:
         raise RecipeError(f"{name} must be {requirement}, got {reprlib.repr(value)}")
 
 
-def recipe_from_file(path: Path, base: Recipe) -> Recipe:
-    """``base`` with the fields that a TOML file changes."""
-    return base.changed(**read_toml(path))
-
-
 def recipe_from_json(stored: Mapping[str, Any], *, resume: bool = False) -> Recipe:
     """The recipe in the config.json of a run, also of an earlier version.
 
@@ -296,14 +268,6 @@ def recipe(name: str, task: str, net: str | None = None) -> Recipe:
     net = net or default
     settings = by_net.get(net) or by_net.get(ANY) or by_net[default]
     return Recipe(**{**settings, "name": name, "net": net})
-
-
-def label_changes(changed: Recipe, task: str) -> Recipe:
-    """The recipe, renamed to "paper, changed" where fields differ from the recipe of that name."""
-    name = changed.name
-    if name not in RECIPES or changed == recipe(name, task, changed.net):
-        return changed
-    return changed.changed(name=f"{name}, changed")
 
 
 Fields = dict[str, Any]

@@ -20,27 +20,30 @@ import torch
 from torch import nn
 
 from iterant import registry
-from iterant.errors import RunError, UsageError, argument
+from iterant.errors import RecipeError, RunError, UsageError, argument
 from iterant.formatting import counted, seconds
 from iterant.io import RunFolder, code_version
 from iterant.io.checkpoint import NET
 from iterant.io.files import quoted
 from iterant.nets import Net, build, parameter_count
 from iterant.nets.fast import can_unroll_messages
-from iterant.nets.from_recipe import build_network
+from iterant.nets.from_recipe import base_of, build_network
 from iterant.nets.protocol import shape_faults
 from iterant.rng import check_seed
 from iterant.tasks.protocol import Task, offers, with_problems
-from iterant.threads import number_is_chosen, spins_on_busy_cores
+from iterant.threads import spins_on_busy_cores
 from iterant.training.data import TrainingSet, split_sizes
 from iterant.training.distributed import ProcessGroup
 from iterant.training.logging import LineReporter, Reporter
-from iterant.training.loop import Clock, Loop, damaged_checkpoints
+from iterant.training.loop import Clock, Loop, damaged_checkpoints, must_fit
 from iterant.training.objectives import Objective, UserObjective
-from iterant.training.recipe import OLD_NAMES, RECIPES, Recipe, label_changes, recipe_from_json
+from iterant.training.recipe import OLD_NAMES, RECIPES, Recipe, recipe_from_json
 from iterant.training.recipe import recipe as named_recipe
 from iterant.training.trainer import Trainer
 
+_NET_FIELDS = ("width", "head", "group_norm", "bounded", "hidden", "isotropic", "messages",
+               "masked")  # fmt: skip
+"""Fields that configure the networks of iterant; user-defined ones do not get them."""
 _MOST_THREADS = 1024
 """A larger number in a file is ignored."""
 _SMALL_NETWORK = 30_000
@@ -124,16 +127,16 @@ def train(
                     raise error
                 reporter.note(f"{path} has finished already; nothing to do")
                 return source
-            _check_same_objective(source, objective)
             with registry.names_of_file(path, source.config, trust=trust):
-                task, recipe, network, config = _prepare_resumed(source, task, data, reporter)
+                task, recipe, network, config = _prepare_resumed(
+                    source, task, objective, data, reporter
+                )
         else:
             if trust and isinstance(recipe, Recipe):
                 registry.allow(recipe.net)
-            recipe = "quick" if recipe is None else recipe
             seed = check_seed(0 if seed is None else seed)
             task, recipe, network, config = _prepare_new(
-                task, recipe, changes, objective, seed, init_from, data
+                task, recipe or "quick", changes, objective, seed, init_from, data
             )
         if torch_device.type == "cpu":
             _set_threads(network, source, reporter)
@@ -176,9 +179,11 @@ def _prepare_new(
 ) -> tuple[Task, Recipe, Net, dict[str, Any]]:
     """Task, recipe, network and the content of config.json of a new run."""
     name, task = find_task(task, data)
-    recipe = label_changes(recipe_for(task, recipe, **changes), task.spec.name)
-    if objective is not None and recipe.name in RECIPES:
-        recipe = recipe.changed(name=f"{recipe.name}, changed")
+    recipe = recipe_for(task, recipe, **changes)
+    if recipe.name in RECIPES:
+        original = named_recipe(recipe.name, task.spec.name, recipe.net)
+        if objective is not None or recipe != original:
+            recipe = recipe.changed(name=f"{recipe.name}, changed")
     net, description = build_network(recipe.described(), task.spec, seed)
     path = getattr(task, "data", None)
     config = {
@@ -207,7 +212,7 @@ def _check_types(recipe: object, reporter: object, objective: object, **paths: o
     """Raise UsageError for arguments of a wrong type, which would fail later or name a folder."""
     if not isinstance(recipe, Recipe | str | None):
         raise UsageError(f"recipe is a Recipe or one of {', '.join(RECIPES)}, got {recipe!r:.80}")
-    if not (isinstance(reporter, Reporter | None) or reporter is False):
+    if not isinstance(reporter or None, Reporter | None):
         raise UsageError(
             "reporter is a Reporter of iterant.training.logging, or False to print nothing, got "
             f"{reporter!r:.80}"
@@ -215,43 +220,25 @@ def _check_types(recipe: object, reporter: object, objective: object, **paths: o
     for name, path in paths.items():
         if not isinstance(path, str | os.PathLike | None):
             raise UsageError(f"{name} is the path of a folder, got {path!r:.80}")
-    is_class = isinstance(objective, type)
-    valid = issubclass(objective, Objective) if is_class else callable(objective)  # type: ignore[arg-type]
-    if not (valid or objective is None):
+    if objective is None or (isinstance(objective, type) and issubclass(objective, Objective)):
+        return
+    if isinstance(objective, type) or not callable(objective):
         raise UsageError(
             "objective is a name, a function of logits and targets, or a subclass of "
             f"iterant.training.objectives.Objective; got {objective!r:.80}"
         )
-    if callable(objective) and not is_class:
-        try:
-            inspect.signature(objective).bind("logits", "targets")
-        except TypeError as error:
-            raise UsageError(f"an objective is called with logits and targets: {error}") from None
-        except ValueError:  # a built-in function without a signature
-            pass
+    try:
+        inspect.signature(objective).bind("logits", "targets")
+    except TypeError as error:
+        raise UsageError(f"an objective is called with logits and targets: {error}") from None
+    except ValueError:  # a built-in function without a signature
+        pass
 
 
 def _objective_name(objective: UserObjective) -> str:
     """The name to record; of an object that is called, such as nn.CrossEntropyLoss(), its class."""
     named: Any = objective if hasattr(objective, "__qualname__") else type(objective)
     return f"{named.__module__}:{named.__qualname__}"
-
-
-def _check_same_objective(run: RunFolder, objective: UserObjective | None) -> None:
-    """Raise UsageError unless a resumed run is given its user-defined objective again.
-
-    The run folder has the name only, without the code.
-    """
-    before = run.config.get("objective")
-    now = None if objective is None else _objective_name(objective)
-    # Without the module: a script is __main__ at one time and imported at another.
-    if str(before).rpartition(":")[2] != str(now).rpartition(":")[2]:
-        trained_with = (
-            "the objective of its recipe; leave out objective="
-            if before is None
-            else f"{before}, which is not in the folder; give it again: objective="
-        )
-        raise UsageError(f"{quoted(run.path)} was trained with {trained_with}")
 
 
 def _check_resumable(run: RunFolder, task: Task | str | None, fixed: list[str]) -> None:
@@ -270,10 +257,22 @@ def _check_resumable(run: RunFolder, task: Task | str | None, fixed: list[str]) 
 
 
 def _prepare_resumed(
-    run: RunFolder, task: Task | str | None, data: str | Path | None, reporter: Reporter
+    run: RunFolder,
+    task: Task | str | None,
+    objective: UserObjective | None,
+    data: str | Path | None,
+    reporter: Reporter,
 ) -> tuple[Task, Recipe, Net, dict[str, Any]]:
     """Task, recipe, network and config.json of a run to resume."""
-    config, before, (now, _) = run.config, run.environment.get("commit"), code_version()
+    config = run.config
+    # The folder has the name of a user-defined objective, not its code. Compared without the
+    # module: a script is __main__ at one time and imported at another.
+    name = config.get("objective")
+    given = None if objective is None else _objective_name(objective)
+    if str(name).rpartition(":")[2] != str(given).rpartition(":")[2]:
+        remedy = f"{name}; give it again:" if name else "the objective of its recipe; leave out"
+        raise UsageError(f"{quoted(run.path)} was trained with {remedy} objective=")
+    before, (now, _) = run.environment.get("commit"), code_version()
     if before != now:
         reporter.note(
             f"this run was started by another version of the code ({before or 'unknown'} then, "
@@ -290,6 +289,11 @@ def _prepare_resumed(
             )
     net = build(described["kind"], described["config"], seed=config["seed"])
     return task, recipe, net, config
+
+
+def number_is_chosen() -> bool:
+    """Whether the user chose the number of CPU threads by an environment variable."""
+    return any(os.environ.get(name) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"))
 
 
 def threads_of(run: RunFolder) -> int | None:
@@ -315,26 +319,24 @@ def _set_threads(net: Net, source: RunFolder | None, reporter: Reporter) -> None
     Sums depend on how threads divide them.
     """
     now = torch.get_num_threads()
-    if source is None:
-        torch.set_num_threads(threads_for(net))
-        if torch.get_num_threads() > 1 and spins_on_busy_cores():
-            reporter.note(
-                "other programs use this machine: training is faster with "
-                "OMP_WAIT_POLICY=PASSIVE, set before torch is imported"
-            )
-        return
-    threads = threads_of(source) or now
-    if threads != now and number_is_chosen():
+    threads = threads_for(net) if source is None else threads_of(source) or now
+    if source is None and threads > 1 and spins_on_busy_cores():
         reporter.note(
-            f"this run was started with {counted(threads, 'thread')}, and OMP_NUM_THREADS or "
-            f"MKL_NUM_THREADS sets {now}: it continues, but may not equal an uninterrupted run "
-            "bit for bit"
+            "other programs use this machine: training is faster with OMP_WAIT_POLICY=PASSIVE, set "
+            "before torch is imported"
         )
-    elif threads != now:
-        torch.set_num_threads(threads)
+    if source is not None and threads != now:
+        if number_is_chosen():
+            reporter.note(
+                f"this run was started with {counted(threads, 'thread')}, and OMP_NUM_THREADS or "
+                f"MKL_NUM_THREADS sets {now}: it continues, but may not equal an uninterrupted run "
+                "bit for bit"
+            )
+            return
         reporter.note(
             f"continued with {counted(threads, 'thread')}, as it was started (here: {now})"
         )
+    torch.set_num_threads(threads)
 
 
 def load_initial(trainer: Trainer, path: Path) -> float:
@@ -363,14 +365,8 @@ def load_initial(trainer: Trainer, path: Path) -> float:
     if trainer.loss_scale is not None:
         tensors.setdefault("scaling.scale", trainer.loss_scale.scale)
         tensors.setdefault("scaling.grown", trainer.loss_scale.grown)
-    try:
+    with must_fit(folder, "a branch needs the network of the run that it begins with"):
         trainer.restore(tensors, 0)
-    except (KeyError, RuntimeError, TypeError, ValueError) as error:
-        reason = str(error).strip().splitlines()[-1].strip()  # torch begins with a heading line
-        raise RunError(
-            f"the last checkpoint of {path} does not fit this recipe ({reason}); a branch needs "
-            "the network of the run that it begins with"
-        ) from error
     return float(metadata.get("first_loss") or 0.0)
 
 
@@ -396,9 +392,8 @@ def run_summary(task: Task, recipe: Recipe) -> dict[str, Any]:
 
 def find_task(task: Task | str | None, data: str | Path | None = None) -> tuple[str, Task]:
     """The name to store for a task that the caller gives, and the task."""
-    registry.allow(task)
     if task is None:
-        raise UsageError("which task? give one of: " + ", ".join(registry.known("task")))
+        raise UsageError(f"which task? give one of: {', '.join(registry.known('task'))}")
     if isinstance(task, type):
         raise UsageError(f"expected a task, got the class {task.__name__}; give {task.__name__}()")
     if not isinstance(task, str):
@@ -415,10 +410,10 @@ def _task_name(task: Task) -> str:
 
 
 def recipe_for(task: Task, recipe: Recipe | str, **changes: Any) -> Recipe:
-    """The recipe, or the one of that name for this task, with the changes applied.
+    """The recipe, or the one of that name for this task, with a user's changes applied.
 
     The kind of problems of a task object, ``Mazes(problems="p=0.1")``, is such a change: the run
-    has to record it.
+    has to record it. Fields that a user-defined network would ignore are an error.
     """
     if offers(task, "with_problems") and (problems := getattr(task, "problems", "")):
         changes = {"problems": problems, **changes}
@@ -427,7 +422,18 @@ def recipe_for(task: Task, recipe: Recipe | str, **changes: Any) -> Recipe:
         registry.allow(changes["net"])
     if isinstance(recipe, str):
         recipe = named_recipe(recipe, task.spec.name, changes.get("net"))
-    return recipe.changed_by_user(**changes)
+    net = str(changes.get("net") or recipe.net)
+    ignored = [name for name in _NET_FIELDS if name in changes]
+    if ":" in net and ignored and base_of(net) is None:
+        raise RecipeError(
+            f"{', '.join(ignored)}: for networks that come with iterant; {net} is built from "
+            "dims and channels alone, so write its sizes as defaults of its own"
+        )
+    changed = recipe.changed(**changes)
+    if changed.alpha != recipe.alpha and changed.objective in ("pool", "run-time-weighted"):
+        note = f"alpha has no effect: the objective is {changed.objective}, not progressive"
+        changed = changed.changed(notes=(*changed.notes, note))
+    return changed
 
 
 def task_and_recipe(

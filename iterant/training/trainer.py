@@ -135,8 +135,10 @@ class Trainer:
         gradients = _gradients(self.master)
         if self.compute is not self.master:
             torch._foreach_copy_(gradients, _gradients(self.compute))
-        self.processes.average(gradients)
-        if self.loss_scale is not None:
+        if self.loss_scale is None:
+            self.processes.average(gradients)
+        else:  # all processes must adapt their scales alike
+            self.processes.average([*gradients, self.loss_scale.finite_loss])
             self.loss_scale.unscale(gradients)
         if self.recipe.grad_clip is not None:
             nn.utils.clip_grad_norm_(self.master.parameters(), self.recipe.grad_clip, foreach=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -72,6 +73,27 @@ def test_flags_over_file_over_recipe(tmp_path: Path, command: Any) -> None:
     assert recipe_shown(command, "mazes", "--recipe", "best")["net"] == "local-rule"
     shown = recipe_shown(command, "mazes", "--recipe", "best", "--net", "dt-recall")
     assert shown == json.loads(json.dumps(recipe("best", "mazes", "dt-recall").described()))
+
+
+def test_a_recipe_file_may_be_a_pipe(command: Any) -> None:
+    """It can be read once only: `--recipe-file <(…)`."""
+    end, start = os.pipe()
+    os.write(start, b"width = 12")
+    os.close(start)
+    shown = recipe_shown(command, "mazes", "--recipe-file", f"/dev/fd/{end}")
+    os.close(end)
+    assert shown["width"] == 12
+
+
+def test_a_trusted_recipe_file_may_name_a_network(tmp_path: Path, command: Any) -> None:
+    (tmp_path / "my.toml").write_text('net = "small_networks:Ticking"\n')
+    words = ("train", "prefix-sums", "--recipe-file", "my.toml", "--width", "8")
+    for trust, message in (
+        ((), "add --trust-code"),
+        (("--trust-code",), "width: for networks that come with iterant"),
+    ):
+        code, _, errors = command(*words, *trust)
+        assert (code, message in errors) == (2, True)
 
 
 def test_show(command: Any) -> None:

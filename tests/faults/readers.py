@@ -26,12 +26,12 @@ from iterant.io import (
     save_weights,
     write_result,
 )
-from iterant.io.files import read_lines
+from iterant.io.files import read_lines, read_toml
 from iterant.runner import SweepFolder, planned, read_plan, status
 from iterant.runner.plan import parse_seeds
 from iterant.tasks.chess.puzzles import read_puzzles
 from iterant.tasks.inputs import GAMES, PICTURE, Material
-from iterant.training.recipe import Recipe, recipe_from_file
+from iterant.training.recipe import Recipe
 
 Read = Callable[[bytes, Path], object]
 
@@ -143,7 +143,7 @@ def readers(home: Path, run: Path) -> dict[str, Reader]:
             (PUZZLES,), lambda content, _: list(read_puzzles(io.BytesIO(content), "p.csv"))
         ),
         "recipe files": Reader(
-            RECIPES, _filed("r.toml", lambda path: recipe_from_file(path, Recipe()))
+            RECIPES, _filed("r.toml", lambda path: Recipe().changed(**read_toml(path)))
         ),
         "sweep files": Reader(SWEEPS, _filed("s.toml", read_plan)),
         "result files": Reader((result,), _filed("r.json", read_result)),

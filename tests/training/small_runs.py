@@ -81,6 +81,16 @@ def begin(out: Path, kind: str = "progressive", **changes: Any) -> RunFolder:
     return train("prefix-sums", out=out, device="cpu", **{**KINDS[kind], **changes})
 
 
+def stopped(
+    out: Path, monkeypatch: Any, step: int, kind: str = "progressive", **changes: Any
+) -> RunFolder:
+    """A run that was stopped before that step and can be resumed."""
+    stopping_at(monkeypatch, step)
+    run = begin(out, kind, **changes)
+    stopping_at(monkeypatch, None)
+    return run
+
+
 @functools.cache
 def uninterrupted() -> dict[str, RunFolder]:
     """An uninterrupted run of each kind, trained once per test process."""

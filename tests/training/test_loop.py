@@ -8,11 +8,19 @@ from typing import Any
 
 import pytest
 import torch
-from small_runs import KINDS, Listener, assert_equal, begin, metrics, stopping_at, uninterrupted
+from small_runs import (
+    KINDS,
+    Listener,
+    assert_equal,
+    begin,
+    metrics,
+    stopped,
+    stopping_at,
+    uninterrupted,
+)
 
 import iterant
-from iterant.errors import TrainingStopped, UsageError
-from iterant.formatting import seconds
+from iterant.errors import TrainingStopped
 from iterant.io import RunFolder
 from iterant.training import train
 from iterant.training.loop import PERFECT, Clock, Loop, LossGuard, Validator
@@ -40,9 +48,7 @@ def test_logged_losses_do_not_depend_on_a_stop(
     # 44 optimizer steps an epoch: the loss is read every second one.
     changes: dict[str, Any] = {"count": 55, "batch_size": 1, "epochs": 1, "monitor_every": 0}
     whole = begin(tmp_path / "whole", **changes)
-    stopping_at(monkeypatch, 7)
-    broken = begin(tmp_path / "broken", **changes)
-    stopping_at(monkeypatch, None)
+    broken = stopped(tmp_path / "broken", monkeypatch, 7, **changes)
     assert_equal(train(resume=broken.path), whole)
     steps = [r["step"] for r in metrics(whole) if r["kind"] == "train"]
     assert steps == list(range(2, 45, 2))
@@ -52,12 +58,10 @@ def test_a_checkpoint_without_its_pool_is_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As earlier versions saved it with ``drop_pool``: the pool starts empty."""
-    stopping_at(monkeypatch, 6)
-    run = begin(tmp_path / "run", "pool")
+    run = stopped(tmp_path / "run", monkeypatch, 6, "pool")
     tensors, metadata = run.load("last")
     tensors = {name: value for name, value in tensors.items() if not name.startswith("pool.")}
     run.save("last", tensors, {**metadata, "pool": False})
-    stopping_at(monkeypatch, None)
     assert train(resume=run.path).state == "finished"
 
 
@@ -133,15 +137,6 @@ def test_a_time_limit_stops_with_a_checkpoint(
     assert [clock.over, clock.over] == [False, True], "21 s are reserved for the longest work"
     monkeypatch.undo()
     assert_equal(train(resume=run.path), uninterrupted()["pool"])
-
-
-def test_durations() -> None:
-    texts = {"9m": 540, "90s": 90, "1h30m": 5400, "2d": 172_800, "45": 45, "1.5h": 5400, " 9m": 540}
-    assert {text: seconds(text) for text in texts} == texts
-    assert seconds(1.5) == 1.5
-    for bad in ("", "soon", "9x", "-9m", "0", 0, -1.0, float("nan"), "m9"):
-        with pytest.raises(UsageError):
-            seconds(bad)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])

@@ -16,58 +16,51 @@ from iterant.nets import DeepThinking, Net
 from iterant.nets.fast import fuse_for_training
 from iterant.nets.from_recipe import build_network
 from iterant.rng import StepRng
-from iterant.tasks.protocol import Batch
+from iterant.tasks.protocol import Batch, Size
 from iterant.training.objectives import Criterion, Objective, Progressive, RunTimeWeighted, Unroll
 from iterant.training.recipe import Recipe
+
+
+def problems_of(name: str, size: Size) -> tuple[Net, Batch, Tensor]:
+    """A network, three problems and logits for them."""
+    task = iterant.task(name)
+    net, _ = build_network(Recipe(width=4).described(), task.spec, seed=1)
+    batch = task.sample(3, size=size, seed=2)
+    shape = (3, 2, *batch.targets.shape[1:])
+    return net, batch, torch.randn(shape, generator=torch.Generator().manual_seed(1))
 
 
 @pytest.mark.parametrize("problem", ["prefix-sums", "mazes"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 def test_criterion_equals_the_formula(problem: str, smoothing: float) -> None:
-    task = iterant.task(problem)
-    batch = task.sample(3, size=3, seed=2)
-    net, _ = build_network(Recipe(width=4).described(), task.spec, seed=1)
+    net, batch, _ = problems_of(problem, 3)
     features = restated.unrolled(net, batch.inputs, net.start(batch.inputs), 2)
-    ours = Criterion(smoothing)(net, net.answer(features), batch.inputs, batch.targets)
+    ours = Criterion(smoothing)(net, net.answer(features), *batch)
     theirs = restated.loss_of(net, features, batch.inputs, batch.targets, smoothing)
     torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 def test_loss_over_positions_equals_the_formula(smoothing: float) -> None:
-    task = iterant.task("chess")
-    batch = task.sample(3, size=(0, 50), seed=2)
-    net, _ = build_network(Recipe(width=4).described(), task.spec, seed=1)
-    logits = torch.randn(3, 2, 8, 8, generator=torch.Generator().manual_seed(1))
-    ours = Criterion(smoothing, position_loss=1.0)(net, logits, batch.inputs, batch.targets)
+    net, batch, logits = problems_of("chess", (0, 50))
+    ours = Criterion(smoothing, position_loss=1.0)(net, logits, *batch)
     total = 0.0
     for scores, wanted in zip(logits[:, 1].flatten(1), batch.targets.flatten(1), strict=True):
-        probabilities = scores.exp() / scores.exp().sum()
-        for cell, probability in enumerate(probabilities):
-            share = (1 - smoothing) * 0.5 * int(wanted[cell]) + smoothing / 64
-            total -= share * float(probability.log()) / 3
+        shares = (1 - smoothing) * 0.5 * wanted + smoothing / 64  # two squares are of class 1
+        total -= float((shares * (scores.exp() / scores.exp().sum()).log()).sum()) / 3
     assert float(ours) == pytest.approx(total, rel=1e-5)
-    classes = Criterion(smoothing)(net, logits, batch.inputs, batch.targets)
-    both = Criterion(smoothing, position_loss=0.25)(net, logits, batch.inputs, batch.targets)
+    classes = Criterion(smoothing)(net, logits, *batch)
+    both = Criterion(smoothing, position_loss=0.25)(net, logits, *batch)
     torch.testing.assert_close(both, 0.75 * classes + 0.25 * ours)
 
 
 def test_loss_over_positions_counts_no_walls() -> None:
-    task = iterant.task("mazes")
-    batch = task.sample(3, size=5, seed=2)
-    net, _ = build_network(Recipe(width=4).described(), task.spec, seed=1)
-    logits = torch.randn(3, 2, 16, 16, generator=torch.Generator().manual_seed(1))
-    is_wall = (batch.inputs == 0).all(dim=1, keepdim=True)
-    other_walls = torch.where(is_wall, 7.0, logits)
-    criterion = Criterion(position_loss=1.0)
-    ours = criterion(net, logits, batch.inputs, batch.targets)
-    assert torch.equal(criterion(net, other_walls, batch.inputs, batch.targets), ours)
-    open_scores = [scores[~wall] for scores, wall in zip(logits[:, 1], is_wall[:, 0], strict=True)]
-    on_path = [grid[~wall] == 1 for grid, wall in zip(batch.targets, is_wall[:, 0], strict=True)]
-    losses = [
-        -scores.log_softmax(0)[path].mean()
-        for scores, path in zip(open_scores, on_path, strict=True)
-    ]
+    net, batch, logits = problems_of("mazes", 5)
+    ours = Criterion(position_loss=1.0)(net, logits, *batch)
+    losses = []
+    for pixels, scores, target in zip(batch.inputs, logits[:, 1], batch.targets, strict=True):
+        is_open = (pixels != 0).any(dim=0)
+        losses.append(-scores[is_open].log_softmax(0)[target[is_open] == 1].mean())
     torch.testing.assert_close(ours, torch.stack(losses).mean())
 
 

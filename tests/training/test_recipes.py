@@ -14,9 +14,9 @@ from small_runs import KINDS, uninterrupted
 import iterant
 from iterant.errors import RecipeError, UsageError
 from iterant.io import RunFolder
-from iterant.nets.from_recipe import build_network
+from iterant.io.files import read_toml
 from iterant.training import RECIPES, Recipe, recipe
-from iterant.training.recipe import OLD_NAMES, label_changes, recipe_from_file, recipe_from_json
+from iterant.training.recipe import OLD_NAMES, recipe_from_json
 from iterant.training.run import run_summary
 
 
@@ -29,7 +29,7 @@ def test_fields_of_every_type_can_be_changed_by_a_file(tmp_path: Path) -> None:
     lines = [f"{name} = {json.dumps(value)}" for name, value in changes.items()]
     path.write_text("\n".join(lines), encoding="utf-8")
     paper = recipe("paper", "mazes")
-    changed = recipe_from_file(path, paper)
+    changed = paper.changed(**read_toml(path))
     assert json.loads(json.dumps(changed.described())) == {
         **json.loads(json.dumps(paper.described())), **changes,
     }  # fmt: skip
@@ -48,7 +48,7 @@ def test_former_names_of_fields_are_read(tmp_path: Path) -> None:
     assert Recipe().changed(**old) == recipe_from_json(json.loads(json.dumps(old))) == new
     path = tmp_path / "mine.toml"
     path.write_text("\n".join(f"{name} = {json.dumps(value)}" for name, value in old.items()))
-    assert recipe_from_file(path, Recipe()) == new
+    assert Recipe().changed(**read_toml(path)) == new
 
 
 def test_recipes_of_earlier_versions_are_read(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_bad_recipe_file(tmp_path: Path, text: str) -> None:
     (tmp_path / "mine.toml").write_text(text)
     for bad in (tmp_path / "mine.toml", tmp_path / "none.toml", tmp_path, Path("/dev/zero")):
         with pytest.raises(UsageError) as caught:
-            recipe_from_file(bad, Recipe())
+            Recipe().changed(**read_toml(bad))
         assert "\n" not in str(caught.value)
 
 
@@ -123,18 +123,15 @@ HYPERPARAMETERS: dict[tuple[str, str], dict[str, Any]] = {
         "alpha": 0.5, "batch_size": 300, "throttle": False,
     },
 }  # fmt: skip
-"""The paper's table of hyperparameters and its α; batches and throttle from the authors' code."""
+"""The paper's table of hyperparameters and its α; batches and throttle from the authors' code.
 
-SHARED: dict[str, Any] = {
-    "objective": "progressive", "iterations": 30, "weight_decay": 2e-4, "validation": 0.2,
-    "label_smoothing": 0.0, "ema_decay": None, "precision": "fp32", "group_norm": False,
-    "size": None, "count": None, "width": None, "head": None,
-}  # fmt: skip
+tests/golden has all fields of these recipes.
+"""
 
 
 @pytest.mark.parametrize(("problem", "net"), HYPERPARAMETERS)
 def test_the_paper_recipes_follow_its_tables(problem: str, net: str) -> None:
-    wanted = {**SHARED, **HYPERPARAMETERS[problem, net]}
+    wanted = {"iterations": 30, "weight_decay": 2e-4, **HYPERPARAMETERS[problem, net]}
     chosen = recipe("paper", problem, net).described()
     assert {name: chosen[name] for name in wanted} == wanted
 
@@ -148,33 +145,21 @@ def test_recipes_round_trip_through_json(word: str, problem: str, net: str) -> N
     assert Recipe().changed(**json.loads(json.dumps(chosen.described()))) == chosen
 
 
-@pytest.mark.parametrize(
-    ("problem", "net", "width"), [("prefix-sums", "dt-recall", 400), ("mazes", "dt", 128)]
-)
-def test_another_network_by_the_best_recipe_has_the_papers_width(
-    problem: str, net: str, width: int
-) -> None:
-    assert recipe("best", problem, "local-rule") == recipe("best", problem)
-    _, about = build_network(
-        recipe("best", problem, net).described(), iterant.task(problem).spec, 0
-    )
-    assert about["config"]["width"] == width
-
-
 def test_the_default_recipe_of_mazes_is_the_one_that_learns_on_a_cpu() -> None:
     assert recipe("quick", "mazes").changed(name="best") == recipe("best", "mazes")
     assert recipe("quick", "mazes", "local-rule") == recipe("quick", "mazes")
     other = recipe("quick", "mazes", "mine:Net")  # best is not made for other networks
     assert (other.net, other.problems, other.pool_slots) == ("mine:Net", "", 512)
+    assert recipe("best", "mazes", "dt").width is None, "the paper's, not that of a local rule"
 
 
-def test_a_changed_recipe_is_labelled() -> None:
-    paper = recipe("paper", "mazes", "ff")
-    assert label_changes(paper, "mazes") == paper
-    other = paper.changed(lr=0.5)
-    assert label_changes(other, "mazes") == other.changed(name="paper, changed")
-    assert label_changes(label_changes(other, "mazes"), "mazes").name == "paper, changed"
-    assert label_changes(Recipe(), "mazes") == Recipe()
+@pytest.mark.parametrize(
+    ("changes", "name"), [({}, "paper"), ({"lr": 0.5}, "paper, changed"), ({"name": "my"}, "my")]
+)
+def test_a_changed_recipe_is_labelled(tmp_path: Path, changes: dict[str, Any], name: str) -> None:
+    named = recipe("paper", "prefix-sums", "ff").changed(**changes)
+    run = iterant.train("prefix-sums", recipe=named, out=tmp_path / "run", time_limit=1e-9)
+    assert run.config["recipe"]["name"] == name
 
 
 def test_the_plan_equals_the_run() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_runs import KINDS, Listener, assert_equal, begin, stopping_at, uninterrupted
+from small_runs import KINDS, Listener, assert_equal, begin, stopped, uninterrupted
 
 import iterant
 from iterant.errors import RunError, UsageError
@@ -76,20 +76,18 @@ def test_start_drops_a_pool_of_another_size_and_begins_what_is_missing(tmp_path:
     ("changes", "message"),
     [({"width": 6}, r"does not fit this recipe \(size mismatch for .*; a branch"),
      ({"optimizer": "muon"}, "trained by adam, whose state muon cannot use"),
-     ({"start": "nowhere"}, "does not exist")],
+     ({"start": "nowhere"}, "does not exist"),
+     ({"start": "empty"}, "has no checkpoint yet; train it first")],
 )  # fmt: skip
 def test_start_refuses_another_network_or_optimizer(
-    tmp_path: Path, changes: dict[str, Any], message: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], message: str
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = uninterrupted()["progressive"]
+    RunFolder.create("empty", source.config)
     with pytest.raises(RunError, match=message):
-        begin(tmp_path / "b", **{"init_from": uninterrupted()["progressive"].path, **changes})
+        begin(tmp_path / "b", **{"init_from": source.path, **changes})
     assert not (tmp_path / "b").exists()
-
-
-def test_start_refuses_a_run_without_a_checkpoint(tmp_path: Path) -> None:
-    source = RunFolder.create(tmp_path / "a", uninterrupted()["progressive"].config)
-    with pytest.raises(RunError, match="has no checkpoint yet; train it first"):
-        begin(tmp_path / "b", init_from=source.path)
 
 
 @pytest.mark.parametrize(
@@ -97,15 +95,12 @@ def test_start_refuses_a_run_without_a_checkpoint(tmp_path: Path) -> None:
     [
         ({"batch_size": 41}, "a batch of 41 does not fit the 40 training problems"),
         ({"alpha": 2.0}, "alpha must be a number from 0 to 1"),
-        ({"iterations": 0}, "iterations must be a whole number from 1"),
         ({"objective": "pool", "pool_slots": 5}, "does not fit a pool of 5 slots"),
         ({"size": -3}, "size"),
         ({"net": "dt-recal"}, "did you mean 'dt-recall'"),
         ({"net": "resnet"}, "or give module:Class"),
         ({"net": "small_networks:Ticking"}, "width, head: for networks that come with iterant"),
         ({"time_limit": "soon"}, "a time is written like"),
-        ({"device": "cuda:99"}, "is not available; use device='cpu'"),
-        ({"device": "gpu"}, "unknown device 'gpu'"),
         ({"device": "meta"}, "unknown device 'meta'"),
         ({"recipe": "papper"}, "did you mean 'paper'"),
         ({"widht": 3}, "did you mean 'width'"),
@@ -113,7 +108,6 @@ def test_start_refuses_a_run_without_a_checkpoint(tmp_path: Path) -> None:
         ({"validation": 0.0, "restart_below": 0.5}, "restart_below must be 0"),
         ({"task": None}, "which task"),
         ({"resume": "somewhere"}, r"either out= .* or resume="),
-        ({"out": None}, r"either out= .* or resume="),
     ],
 )
 def test_bad_arguments_leave_no_folder(
@@ -146,9 +140,7 @@ def test_a_resumed_run_keeps_its_task_and_recipe(
 def test_a_run_resumes_with_the_task_as_an_object(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stopping_at(monkeypatch, 6)
-    run = begin(tmp_path / "run")
-    stopping_at(monkeypatch, None)
+    run = stopped(tmp_path / "run", monkeypatch, 6)
     resumed = train(PrefixSums(), resume=run.path, device="cpu")
     assert_equal(resumed, uninterrupted()["progressive"])
 
@@ -156,14 +148,11 @@ def test_a_run_resumes_with_the_task_as_an_object(
 def test_folders_that_hold_a_run_or_none(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="holds a run already"):
         begin(uninterrupted()["pool"].path)
-    assert uninterrupted()["pool"].state == "finished"
-    with pytest.raises(RunError, match="does not exist"):
-        train(resume=tmp_path / "none")
-    with pytest.raises(RunError, match="holds no run"):
-        train(resume=tmp_path)
-    other = RunFolder.create(tmp_path / "other", {"task": "prefix-sums", "mine": 1})
-    with pytest.raises(RunError, match="not of iterant train"):
-        train(resume=other.path)
+    RunFolder.create(tmp_path / "other", {"task": "prefix-sums", "mine": 1})
+    messages = {"none": "does not exist", ".": "holds no run", "other": "not of iterant train"}
+    for folder, message in messages.items():
+        with pytest.raises(RunError, match=message):
+            train(resume=tmp_path / folder)
 
 
 @pytest.fixture
@@ -182,9 +171,7 @@ def test_a_run_resumes_with_its_number_of_threads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, two_threads: dict[str, Any]
 ) -> None:
     whole = begin(tmp_path / "whole", **two_threads)
-    stopping_at(monkeypatch, 3)
-    broken = begin(tmp_path / "broken", **two_threads)
-    stopping_at(monkeypatch, None)
+    broken = stopped(tmp_path / "broken", monkeypatch, 3, **two_threads)
     shutil.copytree(broken.path, tmp_path / "copy")
     torch.set_num_threads(1)
     listener = Listener()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,8 +15,10 @@ from torch import Tensor, nn
 import iterant
 from iterant.errors import RecipeError
 from iterant.evaluation import evaluate
+from iterant.nets import DeepThinking, paper_net
 from iterant.nets.from_recipe import build_network
 from iterant.rng import StepRng
+from iterant.training.distributed import ProcessGroup
 from iterant.training.objectives import Objective, Unroll
 from iterant.training.optim import LossScale
 from iterant.training.recipe import Recipe
@@ -131,36 +134,23 @@ def test_ema_follows_its_recurrence() -> None:
     assert not torch.allclose(inside[0], now[0])
 
 
-class Normed(nn.Module):
+class Normed(DeepThinking):
     """A user-defined network with batch norm, which computes differently in evaluation mode."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.look, self.head = nn.Conv1d(1, 4, 3, padding=1), nn.Conv1d(4, 2, 1)
-        self.norm = nn.BatchNorm1d(4)
-
-    def read(self, inputs: Tensor) -> Tensor:
-        features: Tensor = self.look(inputs)
-        return features
-
-    def start(self, inputs: Tensor) -> Tensor:
-        return inputs.new_zeros(len(inputs), 4, *inputs.shape[2:])
-
-    def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-        assert memory is not None
-        after: Tensor = self.norm(features + memory)
-        return after
+        with torch.random.fork_rng(devices=[]):
+            super().__init__(replace(paper_net("prefix-sums", "dt-recall"), width=4, head=(4,)))
+        self.norm = nn.BatchNorm1d(2)
 
     def answer(self, features: Tensor) -> Tensor:
-        logits: Tensor = self.head(features)
+        logits: Tensor = self.norm(super().answer(features))
         return logits
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_batch_norm_is_evaluated_saved_and_restored(precision: str) -> None:
     recipe = Recipe(**SMALL, precision=precision, ema_decay=0.9)
-    with torch.random.fork_rng(devices=[]):
-        trainer, other = (Trainer(Normed(), recipe, CPU) for _ in range(2))
+    trainer, other = (Trainer(Normed(), recipe, CPU) for _ in range(2))
     run_steps(trainer, 2)
     means = trainer.evaluated_weights()["net.norm.running_mean"].clone()
     assert means.abs().min() > 0, "the half-precision copy computes them"
@@ -175,14 +165,13 @@ def test_batch_norm_is_evaluated_saved_and_restored(precision: str) -> None:
 
 
 def test_tied_weights_have_one_ema() -> None:
-    with torch.random.fork_rng(devices=[]):
-        net = Normed()
-    net.look.bias = net.norm.bias
+    net = Normed()
+    net.norm.bias = net.norm.weight
     trainer = Trainer(net, Recipe(**SMALL, ema_decay=0.9), CPU)
     run_steps(trainer, 3)
     weights = trainer.evaluated_weights()
-    assert torch.equal(weights["net.look.bias"], weights["net.norm.bias"])
-    assert not torch.equal(weights["net.look.bias"], net.look.bias)
+    assert torch.equal(weights["net.norm.bias"], weights["net.norm.weight"])
+    assert not torch.equal(weights["net.norm.bias"], net.norm.bias)
 
 
 def run_steps(trainer: Trainer, count: int) -> list[float]:
@@ -260,6 +249,26 @@ def test_an_overflow_skips_the_step(optimizer: str) -> None:
     after = weights_of(trainer)
     assert all(bool(weight.isfinite().all()) for weight in after)
     assert not any(map(torch.equal, before, after))
+
+
+def test_processes_adapt_their_loss_scales_alike() -> None:
+    """Where the loss of only one of them is not finite, which spoils the mean gradient of all."""
+
+    class WithAnother(ProcessGroup):
+        size = 2
+
+        def average(self, tensors: Sequence[Tensor]) -> None:
+            for tensor in tensors:
+                tensor.mul_(0.5 if tensor.dim() == 0 else float("nan"))
+
+    chosen = Recipe(**SMALL, precision="fp16")
+    net, _ = build_network(chosen.described(), iterant.task("prefix-sums").spec, seed=1)
+    trainer = Trainer(net, chosen, CPU, WithAnother())
+    before = weights_of(trainer)
+    run_steps(trainer, 1)
+    restated.assert_same(weights_of(trainer), before, 0.0)
+    assert trainer.loss_scale is not None
+    assert trainer.loss_scale.scale.item() == 2.0**16
 
 
 def test_the_loss_scale_adapts_to_overflows_but_not_to_nan_losses() -> None:

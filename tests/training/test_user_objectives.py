@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_runs import assert_equal, begin, stopping_at
+from small_runs import assert_equal, begin, stopped
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -27,8 +27,7 @@ class FullUnroll(Objective):
 
 
 def first_loss(folder: Path, **options: Any) -> float:
-    metrics = begin(folder, epochs=1, **options).path / "metrics.jsonl"
-    return float(metrics.read_text().partition('"loss": ')[2].partition(",")[0])
+    return float(begin(folder, epochs=1, **options).metrics()[0]["loss"])
 
 
 def test_a_function_replaces_the_cross_entropy(tmp_path: Path) -> None:
@@ -54,10 +53,8 @@ def test_a_run_resumes_with_the_same_loss_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = begin(tmp_path / "whole", objective=doubled)
-    stopping_at(monkeypatch, 5)
-    begin(tmp_path / "broken", objective=doubled)
-    begin(tmp_path / "plain")
-    stopping_at(monkeypatch, None)
+    stopped(tmp_path / "broken", monkeypatch, 5, objective=doubled)
+    stopped(tmp_path / "plain", monkeypatch, 5)
     with pytest.raises(UsageError, match=r"test_user_objectives:doubled.*give it again"):
         train(resume=tmp_path / "broken", device="cpu", trust=True)
     for path, objective, remedy in (

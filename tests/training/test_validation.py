@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from small_runs import Listener, assert_equal, begin, metrics, stopping_at, uninterrupted
+from small_runs import Listener, assert_equal, begin, metrics, stopped, stopping_at, uninterrupted
 
 import iterant
 from iterant.errors import TaskError
+from iterant.io import RunFolder
 from iterant.nets import build
 from iterant.tasks.prefix_sums import PrefixSums
 from iterant.tasks.protocol import Size
@@ -33,11 +35,11 @@ def set_figures(
     monkeypatch.setattr(Validator, "monitor", lambda *_: next(figures))
 
 
-def test_best_last_and_averaged_checkpoints(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("ema", "epoch"), [(0.9, 4), (None, 2)])
+def test_of_equal_weights_the_first_are_the_best_and_of_averages_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ema: float | None, epoch: int
 ) -> None:
-    watched = {"validation at 2m": 1.0, "48 at 4m": 0.99}
-    set_figures(monkeypatch, [0.2, 0.7, 0.5, 0.7, 0.1], [watched] * 5)
+    set_figures(monkeypatch, [0.2, 0.7, 0.5, 0.7, 0.1], [{"48 at 4m": 0.99}] * 5)
     kept: dict[int, torch.Tensor] = {}
     original = Loop._keep_best
 
@@ -46,22 +48,17 @@ def test_best_last_and_averaged_checkpoints(
         original(loop, epoch, fresh)
 
     monkeypatch.setattr(Loop, "_keep_best", keep)
-    run = begin(tmp_path / "run", epochs=5, monitor_every=1)
-    assert run.checkpoints() == ["averaged", "best", "last"]
-    tensors, about = run.load("best")
-    assert about == {"validation": 0.7, "epoch": 4, "step": 16}  # of equal averages the later
-    assert torch.equal(tensors["net.projection.weight"], kept[4])
+    run = begin(tmp_path / "run", epochs=5, monitor_every=1, ema_decay=ema)
+    assert run.status.best == {"validation": 0.7, "epoch": epoch, "step": 4 * epoch}
+    assert run.load("best")[1] == run.status.best
     net: Any = iterant.load(run.path)
-    assert torch.equal(net.projection.weight, kept[4])
-    assert run.status.best == about
-    last, about_last = run.load("last")
-    assert about_last["step"] == 20
-    averaged, _ = run.load("averaged")
-    assert torch.equal(averaged["net.projection.weight"], last["average.projection.weight"])
-    assert not torch.equal(averaged["net.projection.weight"], last["net.projection.weight"])
-    set_figures(monkeypatch, [0.2, 0.7, 0.5, 0.7, 0.1], [watched] * 5)
-    run = begin(tmp_path / "plain", epochs=5, monitor_every=1, ema_decay=None)
-    assert run.status.best == {"validation": 0.7, "epoch": 2, "step": 8}  # the authors' rule
+    assert torch.equal(net.projection.weight, kept[epoch])
+    last = run.load("last")[0]
+    assert ("averaged" in run.checkpoints()) == (ema is not None)
+    if ema is not None:
+        averaged = run.load("averaged")[0]["net.projection.weight"]
+        assert torch.equal(averaged, last["average.projection.weight"])
+        assert not torch.equal(averaged, last["net.projection.weight"])
 
 
 def test_monitoring_is_logged_and_marked() -> None:
@@ -94,40 +91,34 @@ def test_nan_in_monitoring_does_not_stop_a_run(
 ) -> None:
     figures = {"48 at 2m": 0.0, "48 at 4m": 0.0, "48 change": float("nan")}
     set_figures(monkeypatch, [0.5] * 3, [figures] * 2)
-    stopping_at(monkeypatch, 9)
-    run = begin(tmp_path / "run")
-    stopping_at(monkeypatch, None)
+    run = stopped(tmp_path / "run", monkeypatch, 9)
     assert train(resume=run.path).state == "finished"
 
 
-def test_missing_sizes_are_skipped() -> None:
-    sums = iterant.task("prefix-sums")
-    net = iterant.load("prefix-sums")
-    recipe = Recipe(iterations=2, monitor_count=3)
+SUMS = iterant.task("prefix-sums")
+SHORT = Recipe(iterations=2, monitor_count=3)
 
+
+def test_missing_sizes_are_skipped() -> None:
     class Smaller(PrefixSums):
         def check_size(self, size: Size | None) -> int:
             if size == 64:
                 raise TaskError("this set holds strings of 48 bits")
             return super().check_size(size)
 
-    figures = Validator(Smaller(), recipe, sums.sample(2)).monitor(net)
+    figures = Validator(Smaller(), SHORT, SUMS.sample(2)).monitor(iterant.load("prefix-sums"))
     assert set(figures) == {"validation at 2m", "48 at 2m", "48 at 4m", "48 change"}
 
 
 def test_networks_of_fixed_depth_are_evaluated_at_m() -> None:
-    sums = iterant.task("prefix-sums")
-    shape = {"dims": 1, "channels": 1, "width": 4, "depth": 3}
-    validator = Validator(sums, Recipe(iterations=3, monitor_count=3), sums.sample(4))
-    deep = build("feed-forward", shape, seed=0)
+    shape = {"dims": 1, "channels": 1, "width": 4, "depth": 2}
+    validator, deep = Validator(SUMS, SHORT, SUMS.sample(4)), build("feed-forward", shape, seed=0)
     assert validator.validate(deep).keys() == {"validation"}
     assert validator.monitor(deep).keys() == {"48 at m", "64 at m"}
 
 
 def test_without_held_out_problems_there_is_no_validation() -> None:
-    sums = iterant.task("prefix-sums")
-    validator = Validator(sums, Recipe(iterations=2, monitor_count=3), sums.sample(4)[:0])
-    net = iterant.load("prefix-sums")
+    validator, net = Validator(SUMS, SHORT, SUMS.sample(4)[:0]), iterant.load("prefix-sums")
     assert validator.validate(net) == {}
     assert "validation at 2m" not in validator.monitor(net)
 
@@ -171,10 +162,11 @@ def test_a_branch_is_not_restarted(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert branch.state == "finished"
 
 
-@pytest.mark.parametrize("stop", [2, 11])
+@pytest.mark.parametrize("stop", [2, 11, None])
 def test_resume_in_the_second_try(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: int | None
 ) -> None:
+    """After a stop, or an end during the restart itself, between its checkpoint and its metrics."""
     set_figures(monkeypatch, [0.2, 0.95])
     whole = begin(tmp_path / "whole", "best", **RESTARTING)
     set_figures(monkeypatch, [0.2, 0.95])
@@ -184,25 +176,21 @@ def test_resume_in_the_second_try(
         original(loop, fresh)
         stopping_at(monkeypatch, stop)
 
-    monkeypatch.setattr(Loop, "_restart", then_stop)
-    broken = begin(tmp_path / "broken", "best", **RESTARTING)
-    assert (broken.state, broken.status.step) == ("stopped", stop)
-    stopping_at(monkeypatch, None)
-    assert_equal(whole, train(resume=broken.path, device="cpu"))
-
-
-def test_a_kill_during_the_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    set_figures(monkeypatch, [0.2, 0.95])
-    whole = begin(tmp_path / "whole", **RESTARTING)
-    set_figures(monkeypatch, [0.2, 0.95])
     with monkeypatch.context() as patch:
-        patch.setattr("iterant.io.RunFolder.rewind_metrics", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            begin(tmp_path / "killed", **RESTARTING)
-    killed = train(resume=tmp_path / "killed", device="cpu")
-    assert killed.load("last")[1] == whole.load("last")[1]
-    for name, value in whole.load("last")[0].items():
-        assert torch.equal(value, killed.load("last")[0][name]), name
+        patch.setattr(Loop, "_restart", then_stop)
+        if stop is None:
+            patch.setattr("iterant.io.RunFolder.rewind_metrics", lambda *_: 1 / 0)
+        with nullcontext() if stop else pytest.raises(ZeroDivisionError):
+            begin(tmp_path / "broken", "best", **RESTARTING)
+    stopping_at(monkeypatch, None)
+    broken = RunFolder.open(tmp_path / "broken")
+    assert (broken.state, broken.status.step) == ("stopped", stop) if stop else ("failed", 0)
+    resumed = train(resume=broken.path, device="cpu")
+    if stop:
+        assert_equal(whole, resumed)
+    ours, theirs = resumed.load("last"), whole.load("last")
+    assert ours[1] == theirs[1]
+    assert all(torch.equal(ours[0][name], value) for name, value in theirs[0].items())
 
 
 @pytest.mark.parametrize(
