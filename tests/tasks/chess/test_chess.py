@@ -23,7 +23,7 @@ from iterant.tasks.chess.task import (
     position_at,
 )
 from iterant.tasks.datasets import save_easy_to_hard
-from iterant.tasks.inputs import gather
+from iterant.tasks.inputs import GAMES, gather
 from iterant.tasks.protocol import Batch
 
 TASK = Chess(SAMPLE)
@@ -162,7 +162,10 @@ def test_squares_that_are_no_move(side: str, squares: str) -> None:
 
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "chess", None)
+    for module in ("chess", "chess.pgn"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(TaskError, match=r"games in PGN needs .*'chess'.*iterant\[chess\]"):
+        gather(TASK, "1. e4 e5 *", kind=GAMES)
     TASK.encode("k6R/7R/8/8/8/8/8/K7 b - - 0 1")  # checkmate, which needs the rules
     batch = TASK.encode("4k3/8/8/8/8/8/8/R3K3 w")
     verdict = TASK.verdict(batch, 0, marked(batch, "a1a2"))
