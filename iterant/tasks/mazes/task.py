@@ -43,7 +43,6 @@ from iterant.tasks.mazes.grid import (
     from_image,
     neighbours,
     path_lengths,
-    size_words,
     to_image,
     to_pixels,
     to_text,
@@ -206,11 +205,10 @@ class Mazes(SizedTask):
 
         Where a maze has loops, the target is one of several shortest paths.
         """
-        right = self.solved(prediction, batch).cpu()
-        valid = self.near_misses(prediction, batch).valid
         # All shortest paths have the same number of pixels.
         marked, wanted = ((grid == 1).flatten(1).sum(dim=1) for grid in (prediction, batch.targets))
-        return right | (valid & (marked.cpu() == wanted.cpu()))
+        other = self.near_misses(prediction, batch).valid & (marked == wanted).cpu()
+        return self.solved(prediction, batch).cpu() | other
 
     def shorten(self, batch: Batch) -> tuple[Batch, Tensor]:
         """The mazes with their ends moved two cells along the path, and the rows they came from.
@@ -265,7 +263,7 @@ class Mazes(SizedTask):
         predicted = answer == 1
         right = predicted & (target != 0)  # unknown targets are -1
         marks = np.select([right, predicted, target == 1], [RIGHT, WRONG, MISSED], UNMARKED)
-        caption = size_words(maze)
+        caption = f"{maze.shape[0]} by {maze.shape[1]} squares"
         if known:
             caption += f", path of {counted(int(target.sum()) // 4, 'square')}"
         if prediction is not None:

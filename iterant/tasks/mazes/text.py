@@ -18,7 +18,6 @@ import math
 import re
 from collections.abc import Iterator
 from functools import partial
-from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -229,17 +228,14 @@ def _border_gaps(cells: Cells) -> list[tuple[int, int]]:
 
     None where less than half of the outermost cells are wall: then no wall goes around.
     """
-    height, width = cells.shape
-    if min(height, width) < 3:
+    if min(cells.shape) < 3:
         return []
-    around = [(0, column) for column in range(width)]
-    around += [(row, width - 1) for row in range(1, height)]
-    around += [(height - 1, column) for column in range(width - 2, -1, -1)]
-    around += [(row, 0) for row in range(height - 2, 0, -1)]
-    is_open = [cells[position] != WALL for position in around]
-    if not 0 < sum(is_open) <= len(around) // 2:
+    index = np.arange(cells.size).reshape(cells.shape)
+    around = np.concatenate([index[0], index[1:, -1], index[-1, -2::-1], index[-2:0:-1, 0]])
+    is_open = cells.flat[around] != WALL
+    if not 0 < is_open.sum() <= len(around) / 2:
         return []
-    first = is_open.index(False)  # so that no gap goes over the end of the list
-    runs = groupby(around[first:] + around[:first], key=lambda position: cells[position] != WALL)
-    gaps = [list(run) for is_gap, run in runs if is_gap]
-    return sorted(gap[len(gap) // 2] for gap in gaps)
+    around = np.roll(around, -int(is_open.argmin()))  # so that no gap goes over the end of the list
+    changes = np.flatnonzero(np.diff(cells.flat[around] != WALL, append=False)) + 1
+    middles = np.sort(around[(changes[::2] + changes[1::2]) // 2])
+    return [divmod(middle, cells.shape[1]) for middle in middles.tolist()]

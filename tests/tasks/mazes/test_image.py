@@ -107,7 +107,7 @@ def test_cells_may_be_wider_than_high(squash: float) -> None:
             image = Image.fromarray(picture).resize((width, round(squash * height)))
             found, notes = read_picture(file_of(image))
             assert np.array_equal(found, cells)
-    assert re.match(r"15 by 15 squares of \S+ by 11 pixels", notes[0])
+    assert re.match(r"17 by 17 squares of \S+ by 11 pixels", notes[0])
 
 
 @pytest.mark.parametrize(("path", "wall"), [(9, 2), (3, 1), (12, 5)])
