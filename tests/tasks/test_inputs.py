@@ -143,8 +143,8 @@ class TextOnly:
 
 
 def test_task_that_reads_text_only() -> None:
-    (problem,) = gather(TextOnly(), "ab\ncd").problems  # type: ignore[arg-type]
-    assert problem.batch.inputs.shape == (1, 1, 5)
+    (problem,) = gather(TextOnly(), "BM\ncd").problems  # type: ignore[arg-type]
+    assert problem.batch.inputs.shape == (1, 1, 5), "text, though bitmaps begin with BM"
 
 
 def test_generated_problems() -> None:
