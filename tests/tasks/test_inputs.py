@@ -76,9 +76,7 @@ def test_a_file_of_a_folder_that_cannot_be_read_is_left_out(
         (tmp_path / name).write_text(bits)
     found = gather(sums, str(tmp_path))
     assert [problem.name for problem in found.problems] == ["b.txt"]
-    ((name, error),) = found.refused
-    assert name == "a.txt"
-    assert "has more than 8 B" in str(error)
+    assert [name for name, _ in found.refused] == ["a.txt"]
     with pytest.raises(DataError, match=r"^a.txt has more than 8 B"):
         gather(sums, str(tmp_path / "a.txt"))
 
