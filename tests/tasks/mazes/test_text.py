@@ -122,6 +122,15 @@ def test_a_letter_may_be_one_of_two_characters() -> None:
     assert from_text("S.##\n..##\n...E").shape == (3, 4), "no walls on both sides"
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["##########\n##S   .E##\n##########", "SS..EE", "##  ##\n##  ##\n##  ##", "██  ██\n" * 4],
+)
+def test_a_note_says_that_squares_are_two_characters_wide(text: str) -> None:
+    """Such a drawing may also be meant as a maze with wide paths."""
+    assert "two characters wide" in read_text(text)[1][0]
+
+
 @pytest.mark.parametrize("end", ["\n ", "\n  \n", "\n\t\n \n"])
 def test_lines_of_white_space_at_the_end(end: str) -> None:
     assert from_text(f"S.E{end}").tolist() == [[START, FREE, END]]
@@ -165,13 +174,15 @@ def test_corners_need_not_be_drawn() -> None:
         ("S.\n?E", "'\\?' in line 2"),
         ("S\u00e9E", "'\u00e9' in line 1"),
         ("S.#\\n#.E", r"got '\\' in line 1"),
-        ("S\t#\n#.E", "got a tab in line 1; write spaces"),
         ("#####\n#...#\n#####", "got neither letter, and no gaps"),
-        ("#.###\n#...#\n#####", r"and 1 gap \(row 1, column 2\)"),
-        ("#.###\n....#\n###.#", r"and 3 gaps \(row 1, column 2; row 2, column 1; row 3"),
+        ("#.###\n#...#\n#####", "and 1 gap"),
+        ("#.###\n....#\n###.#", "and 3 gaps"),
         ("...\n...\n...", "no gaps"),
         ("+---+\n|   \n+---+", "line 1 has 5 characters, line 2 has 4; write free squares as dots"),
-        ("+---+---+\n| S | E |\n+- -+   +\n|       |\n+---+---+", "line 3, columns 2 to 4"),
+        (
+            "+---+---+\n| S | E |\n+- -+   +\n|       |\n+---+---+",
+            "in line 3 does not go",
+        ),
         ("S..+", "a wall on each side"),
         ("101\n10\n111", "line 1 has 3 characters, line 2 has 2$"),
         ("S02\n01E", "'2' in line 1"),
