@@ -86,30 +86,34 @@ class _Grid(NamedTuple):
 
 def read_picture(content: bytes) -> tuple[Pixels, tuple[str, ...]]:
     """(h, w) codes of the cells, and notes on what was recognised."""
-    image = _open(content)
-    codes, is_paint = pixel_codes(image)
+    codes, is_paint = pixel_codes(_open(content))
     dark = _crop(codes)
     light = _crop(codes ^ ~is_paint)  # what is not painted with wall and free exchanged
-    sharp = image.getcolors(8) is not None  # few colours: nothing is blurred
+    readings = [(dark, ""), (light, "; light walls")]
     missing = [names for code, names in _SPOTS.items() if not (codes == code).any()]
     if len(missing) == 2:
-        return _between_gaps(dark, light, sharp=sharp)
-    for colour, end in missing:
+        read = _between_gaps
+        if _OPENINGS <= _closed(light) < _WHOLE:  # on paper, no side of the picture has gaps
+            readings.reverse()
+    elif missing:
+        colour, end = missing[0]
         raise TaskError(
             f"the picture has no {colour} spot for the {end}; paint one square {colour}"
         )
-    readings = [(dark, "")]
-    on_light_paper = dark.shape != codes.shape and _closed(dark) >= _CLOSED and _has_frame(dark)
-    if not on_light_paper and _has_frame(light, thin=True):
-        readings.insert(0, (light, "; light walls"))
+    else:
+        read = _between_spots
+        on_light_paper = dark.shape != codes.shape and _has_frame(dark)
+        readings.reverse()
+        if on_light_paper or not _has_frame(light, thin=True):
+            readings.pop(0)
     for reading, note in readings:
         with contextlib.suppress(TaskError):
-            cells, about = _between_spots(reading, sharp=sharp)
+            cells, words = read(reading)
             # Light paths may go around a maze too.
             if _is_likely(cells):
-                return cells, (about + note,)
-    cells, about = _between_spots(dark, sharp=sharp)
-    return cells, (about,)
+                return cells, (words + note,)
+    cells, words = read(dark)
+    return cells, (words,)
 
 
 def _is_likely(cells: Pixels) -> bool:
@@ -121,9 +125,9 @@ def _is_likely(cells: Pixels) -> bool:
     return bool(path_lengths(cells[None], steps)[0] > 0 and (steps >= 0).sum() > 2)
 
 
-def _between_spots(codes: Pixels, *, sharp: bool) -> tuple[Pixels, str]:
+def _between_spots(codes: Pixels) -> tuple[Pixels, str]:
     """(h, w) codes of the cells with the ends at the spots, and a note."""
-    grid, cells, spots = _find_cells(_without(WALL, codes), sharp=sharp)
+    grid, cells, spots = _find_cells(_without(WALL, codes))
     start, end = (_spot(code, share) for code, share in spots.items())
     if start == end:
         raise TaskError("the green and the red spot lie in one square; move them apart")
@@ -132,28 +136,20 @@ def _between_spots(codes: Pixels, *, sharp: bool) -> tuple[Pixels, str]:
     return cells, where_ends_are(cells, f" of {grid.words}")
 
 
-def _between_gaps(dark: Pixels, light: Pixels, *, sharp: bool) -> tuple[Pixels, tuple[str, ...]]:
+def _between_gaps(codes: Pixels) -> tuple[Pixels, str]:
     """(h, w) codes of the cells and the wall around them, the ends in its gaps, and a note."""
-    readings = [(dark, ""), (light, "; light walls")]
-    if _OPENINGS <= _closed(light) < _WHOLE:  # on paper, no side of the picture would have gaps
-        readings.reverse()
-    most, unlikely = 0, None
-    for codes, note in readings:
-        widths = [_wall_width(side) for side in _sides(codes)]
-        wall, *_ = _run_lengths(codes == WALL)
-        lines = [side[width // 2] for side, width in zip(_sides(codes), widths, strict=True)]
-        gaps = [_gaps(line == WALL, wall) for line in lines]
-        count = sum(map(len, gaps))
-        most = max(most, count)
-        inside = _inside(codes, widths)
-        if count != 2 or not inside.size:
-            continue
+    widths = [_wall_width(side) for side in _sides(codes)]
+    wall, *_ = _run_lengths(codes == WALL)
+    lines = [side[width // 2] for side, width in zip(_sides(codes), widths, strict=True)]
+    gaps = [_gaps(line == WALL, wall) for line in lines]
+    count, inside = sum(map(len, gaps)), _inside(codes, widths)
+    if count == 2 and inside.size:
         # The gaps at the left and right are in rows, those at the top and bottom in columns.
-        least = [
+        rows, columns = (
             _GAP * min((stop - first for first, stop in openings), default=0)
             for openings in (gaps[2] + gaps[3], gaps[0] + gaps[1])
-        ]
-        grid, cells, _ = _find_cells(inside, sharp=sharp, paths=(least[0], least[1]))
+        )
+        grid, cells, _ = _find_cells(inside, paths=(rows, columns))
         cells = np.pad(cells, 1)
         is_end = np.zeros(cells.shape, dtype=np.bool_)
         edges = [grid.columns + widths[2]] * 2 + [grid.rows + widths[0]] * 2
@@ -163,15 +159,10 @@ def _between_gaps(dark: Pixels, light: Pixels, *, sharp: bool) -> tuple[Pixels, 
         if is_end.sum() == 2:
             cells[is_end] = START, END
             words = where_ends_are(cells, f" of {grid.words}")
-            answer = cells, (f"{words}, the gaps in the wall around{note}",)
-            if _is_likely(cells):
-                return answer
-            unlikely = unlikely or answer
-    if unlikely is not None:
-        return unlikely
+            return cells, f"{words}, the gaps in the wall around"
     raise TaskError(
         "the picture has no green spot for the start and no red one for the end, and the wall "
-        f"around the maze has {most or 'no'} gap{'s' * (most > 1)}; paint one square green and "
+        f"around the maze has {count or 'no'} gap{'s' * (count > 1)}; paint one square green and "
         "one red, or leave two gaps; a picture must not be rotated or cut off"
     )
 
@@ -218,9 +209,8 @@ def _has_frame(codes: Pixels, *, thin: bool = False) -> bool:
     """Whether wall goes all around without a gap; ``thin``, and no thicker than other walls."""
     wall, *_ = _run_lengths(codes == WALL)
     sides = [side[: max(1, round(wall))] for side in _sides(codes)]
-    if any((lines != FREE).mean(axis=1).max() < _WHOLE for lines in sides):
-        return False
-    return not thin or max(_margins(WALL, codes)) <= 1.5 * wall
+    is_whole = all((lines != FREE).mean(axis=1).max() >= _WHOLE for lines in sides)
+    return is_whole and (not thin or max(_margins(WALL, codes)) <= 1.5 * wall)
 
 
 def _open(content: bytes) -> Image:
@@ -355,7 +345,7 @@ def _closed(codes: Pixels) -> float:
 
 
 def _find_cells(
-    codes: Pixels, *, sharp: bool, paths: tuple[float, float] = (0, 0)
+    codes: Pixels, paths: tuple[float, float] = (0, 0)
 ) -> tuple[_Grid, Pixels, dict[int, Values]]:
     """The coarsest grid whose cells are each of one colour; a photo of something else has none.
 
@@ -365,13 +355,12 @@ def _find_cells(
     walls = codes == WALL
     sums = _sums(walls)
     # `least`: the largest share of wrong pixels that the next grid may have.
-    best, least, too_fine, is_clean = None, 0.5, "", False
-    grids = sorted(_grids(walls, sharp=sharp), key=lambda grid: len(grid.rows) * len(grid.columns))
+    best, least, is_clean = None, 0.5, False
+    grids = sorted(_grids(walls), key=lambda grid: len(grid.rows) * len(grid.columns))
     for grid in grids:
         if np.diff(grid.rows).max() < paths[0] or np.diff(grid.columns).max() < paths[1]:
             continue
         if max(len(grid.rows), len(grid.columns)) > LARGEST_READ + 3:
-            too_fine = f"its squares may be too small, at most {LARGEST_READ} per side are read; "
             continue
         dark, whole = _shares(sums, grid), _shares(sums, grid, rim=0)
         # Where thin walls cross, the walls beside decide.
@@ -393,9 +382,9 @@ def _find_cells(
                 break
     if best is None:
         raise TaskError(
-            "the picture shows no maze: dark walls and light paths must meet on one regular grid; "
-            f"{too_fine}crop it to the maze, draw it straight, or write the maze as text with # "
-            "and spaces"
+            "the picture shows no maze: dark walls and light paths must meet on one regular grid "
+            f"of at most {LARGEST_READ} squares per side; crop it to the maze, draw it straight, "
+            "or write the maze as text with # and spaces"
         )
     grid, dark, spots = best
     is_wall = dark > 0.5
@@ -445,11 +434,10 @@ def _spot(code: int, share: Values) -> tuple[int, int]:
     return row, column
 
 
-def _grids(walls: NDArray[np.bool_], *, sharp: bool) -> Iterator[_Grid]:
+def _grids(walls: NDArray[np.bool_]) -> Iterator[_Grid]:
     """The grids on which the edges of walls may lie: of squares, or of cells wider than high.
 
-    Cells have one size, or paths and thin walls alternate. In a sharp picture, drawn pixel by
-    pixel, a pixel may be a cell.
+    Cells have one size, or paths and thin walls alternate; at last, a pixel may be a cell.
     """
     peaks = sorted(product(_counts(walls), _counts(walls.T)), key=math.prod)[:_TRIES]
     paths, thin = _run_lengths(~walls), _run_lengths(walls)
@@ -459,8 +447,7 @@ def _grids(walls: NDArray[np.bool_], *, sharp: bool) -> Iterator[_Grid]:
     )
     for is_square, path, wall, regular in kinds:
         rooms = np.rint((np.array(walls.shape) + wall) / (np.array(path) + wall)).astype(int)
-        near = [tuple(np.maximum(1, rooms + more).tolist()) for more in (0, -1, 1, 2)]
-        for count in dict.fromkeys([*regular, *near]):
+        for count in dict.fromkeys([*regular, tuple(np.maximum(1, rooms).tolist())]):
             gaps = [(side + w) / n - w for side, w, n in zip(walls.shape, wall, count, strict=True)]
             if all(0 < w < _THIN * min(p, gap) for w, p, gap in zip(wall, path, gaps, strict=True)):
                 darkness = walls.mean(axis=1), walls.mean(axis=0)
@@ -470,9 +457,8 @@ def _grids(walls: NDArray[np.bool_], *, sharp: bool) -> Iterator[_Grid]:
                 sides = zip(walls.shape, count, strict=True)
                 rows, columns = (np.linspace(0, side, number + 1) for side, number in sides)
                 yield _Grid(rows, columns, _pixels(rows[1], columns[1]), is_square)
-    if sharp:
-        rows, columns = (np.arange(side + 1.0) for side in walls.shape)
-        yield _Grid(rows, columns, "1 pixel")
+    rows, columns = (np.arange(side + 1.0) for side in walls.shape)
+    yield _Grid(rows, columns, "1 pixel")
 
 
 def _spectrum(walls: NDArray[np.bool_]) -> tuple[Values, int]:
