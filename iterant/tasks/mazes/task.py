@@ -162,26 +162,21 @@ class Mazes(SizedTask):
 
     def verdict(self, batch: Batch, index: int, prediction: Tensor) -> RulesCheck:
         """Whether the marked cells are one path from start to end, shortest or not."""
-        pixels, maze = prediction[[index]].cpu().numpy() == 1, from_image(batch.inputs[[index]])
-        marked = whole_cells(pixels)
+        prediction, batch = prediction[[index]], batch[[index]]
+        misses, maze = self.near_misses(prediction, batch), from_image(batch.inputs)
+        marked = whole_cells(prediction.cpu().numpy())
         if not marked.any():
             return RulesCheck(False, "no way is marked")
-        steps = int(path_lengths(maze, distances(maze, within=marked))[0])
-        if steps < 0:
+        if not misses.connected:
             return RulesCheck(False, "start and end are not joined")
-        if int(pixels.sum()) != 4 * int(marked.sum()):
-            return RulesCheck(False, "start and end are joined, with squares half marked")
-        if extra := int(marked.sum()) - (steps + 1):
-            beside = counted(extra, "square")
-            return RulesCheck(
-                False, f"start and end are joined, with {beside} beside a shortest way"
-            )
-        longer = steps - int(path_lengths(maze, distances(maze))[0])
+        if not misses.valid:
+            words = "start and end are joined, with more marked beside a shortest way"
+            return RulesCheck(False, words)
+        longer = int(marked.sum()) - 1 - int(path_lengths(maze, distances(maze))[0])
         if longer:
             words = f"a way from start to end, {counted(longer, 'square')} longer than the shortest"
             return RulesCheck(True, words)
-        target = batch.targets[index].cpu()
-        if (target >= 0).all() and (prediction[index].cpu() != target).any():
+        if batch.labelled and misses.wrong:
             return RulesCheck(True, "another shortest way from start to end")
         return RulesCheck(True, "one way from start to end")
 

@@ -143,8 +143,8 @@ LOOP = "S..\n.#.\n..E"
     [
         (["***", "..*", "..*"], True, "another shortest way from start to end"),
         (["*..", "*..", "***"], True, "one way from start to end"),
-        (["***", "*.*", "***"], True, "with 3 squares beside a shortest way"),
-        (["***", "..*", "*.*"], True, "with 1 square beside a shortest way"),
+        (["***", "*.*", "***"], True, "with more marked beside a shortest way"),
+        (["***", "..*", "*.*"], True, "with more marked beside a shortest way"),
         (["***", "...", "..*"], False, "start and end are not joined"),
         (["...", "...", "..."], False, "no way is marked"),
         (["**.", "***", "..*"], False, "start and end are not joined"),  # through the wall
@@ -200,6 +200,5 @@ def test_a_loose_pixel_is_no_valid_path() -> None:
     assert misses.wrong.tolist() == [0, 1, 0]
     assert misses.connected.tolist() == [True] * 3
     assert misses.valid.tolist() == [True, False, True]
-    verdict = TASK.verdict(batch, 1, loose)
-    assert (verdict.legal, verdict.words.endswith("squares half marked")) == (False, True)
+    assert TASK.verdict(batch, 1, loose).legal is False
     assert [kind.name for kind in TASK.kinds(TASK.encode(LOOP))] == ["squares of way 0 to 9"]
