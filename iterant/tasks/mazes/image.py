@@ -64,6 +64,8 @@ _CLOSED, _OPENINGS, _WHOLE = 0.8, 0.5, 0.98
 has no opening."""
 _GAP = 0.6
 """Smallest width of a gap, relative to walls, and of paths, relative to gaps."""
+_SQUARE = 0.03
+"""How much the sides of squares may differ."""
 _TRIES = 60
 """Most grids that are tried."""
 
@@ -74,8 +76,6 @@ class _Grid(NamedTuple):
     rows: Values
     columns: Values
     words: str
-    is_square: bool = True
-    """Whether cells are squares; others may be wider than high"""
 
     @property
     def thin(self) -> list[NDArray[np.bool_]]:
@@ -358,7 +358,10 @@ def _find_cells(
     best, least, is_clean = None, 0.5, False
     grids = sorted(_grids(walls), key=lambda grid: len(grid.rows) * len(grid.columns))
     for grid in grids:
-        if np.diff(grid.rows).max() < paths[0] or np.diff(grid.columns).max() < paths[1]:
+        height, width = np.diff(grid.rows).max(), np.diff(grid.columns).max()
+        if height < paths[0] or width < paths[1]:
+            continue
+        if is_clean and abs(height - width) > _SQUARE * width:
             continue
         if max(len(grid.rows), len(grid.columns)) > LARGEST_READ + 3:
             continue
@@ -369,15 +372,13 @@ def _find_cells(
         # walls has about 1. A finer grid must be much better than a coarser one.
         area = np.outer(np.diff(grid.rows), np.diff(grid.columns))
         wrong = (np.minimum(whole, 1 - whole) * area).sum() / max(1, sums[-1, -1])
-        # Few cells of two colours, and most of the pixels of a cell in its main colour.
-        if (main < 0.7).mean() > 0.1 or main.mean() < 0.9 or wrong >= least:
-            continue
-        if is_clean and not grid.is_square:  # clean squares need no cells wider than high
+        # Most of the pixels of a cell have its main colour.
+        if main.mean() < 0.9 or wrong >= least:
             continue
         spots = {code: _shares(_sums(codes == code), grid) for code in _SPOTS}
         if not any(_too_fine(share) for share in spots.values()):
             best, least = (grid, dark, spots), 0.6 * wrong
-            is_clean = bool(main.mean() > 0.97)
+            is_clean = bool(main.mean() > 0.97)  # then cells wider than high are not better
             if wrong < 0.05:
                 break
     if best is None:
@@ -435,58 +436,37 @@ def _spot(code: int, share: Values) -> tuple[int, int]:
 
 
 def _grids(walls: NDArray[np.bool_]) -> Iterator[_Grid]:
-    """The grids on which the edges of walls may lie: of squares, or of cells wider than high.
+    """The grids on which the edges of walls may lie.
 
-    Cells have one size, or paths and thin walls alternate; at last, a pixel may be a cell.
+    Cells have one size, or paths and thin walls alternate; both may be wider than high. At last, a
+    pixel may be a cell.
     """
-    peaks = sorted(product(_counts(walls), _counts(walls.T)), key=math.prod)[:_TRIES]
+    counts = sorted(product(_counts(walls), _counts(walls.T)), key=math.prod)[:_TRIES]
+    for count in counts:
+        sides = zip(walls.shape, count, strict=True)
+        rows, columns = (np.linspace(0, side, number + 1) for side, number in sides)
+        yield _Grid(rows, columns, _pixels(rows[1], columns[1]))
     paths, thin = _run_lengths(~walls), _run_lengths(walls)
-    kinds = (
-        (True, paths[:1] * 2, thin[:1] * 2, _square_counts(walls)),
-        (False, paths[1:], thin[1:], peaks),
-    )
-    for is_square, path, wall, regular in kinds:
+    for path, wall, regular in ((paths[:1] * 2, thin[:1] * 2, []), (paths[1:], thin[1:], counts)):
         rooms = np.rint((np.array(walls.shape) + wall) / (np.array(path) + wall)).astype(int)
         for count in dict.fromkeys([*regular, tuple(np.maximum(1, rooms).tolist())]):
             gaps = [(side + w) / n - w for side, w, n in zip(walls.shape, wall, count, strict=True)]
             if all(0 < w < _THIN * min(p, gap) for w, p, gap in zip(wall, path, gaps, strict=True)):
                 darkness = walls.mean(axis=1), walls.mean(axis=0)
                 rows, columns = map(_thin_walls, darkness, count, wall)
-                yield _Grid(rows, columns, f"{_pixels(*gaps)} between thin walls", is_square)
-            if count in regular:
-                sides = zip(walls.shape, count, strict=True)
-                rows, columns = (np.linspace(0, side, number + 1) for side, number in sides)
-                yield _Grid(rows, columns, _pixels(rows[1], columns[1]), is_square)
+                yield _Grid(rows, columns, f"{_pixels(*gaps)} between thin walls")
     rows, columns = (np.arange(side + 1.0) for side in walls.shape)
     yield _Grid(rows, columns, "1 pixel")
 
 
-def _spectrum(walls: NDArray[np.bool_]) -> tuple[Values, int]:
-    """How periodic the edges between rows are, by the number of rows; and how many there are."""
+def _counts(walls: NDArray[np.bool_]) -> list[int]:
+    """Numbers of rows on whose lines most edges lie: peaks of the spectrum of edges between rows.
+
+    Peaks are local maxima above 0.5, where 1 is perfectly periodic.
+    """
     edges = np.zeros(len(walls))
     edges[1:] = (walls[1:] != walls[:-1]).sum(axis=1)
-    return np.fft.rfft(edges).real, int(edges.sum())
-
-
-def _counts(walls: NDArray[np.bool_]) -> list[int]:
-    """Numbers of rows on whose lines most edges lie: peaks of the edges' spectrum."""
-    spectrum, total = _spectrum(walls)
-    return _peaks(spectrum[1:] / (1 + total))
-
-
-def _square_counts(walls: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """The same of rows and columns, for squares: peaks of both spectra together."""
-    (down, some), (across, more) = _spectrum(walls), _spectrum(walls.T)
-    height, width = walls.shape
-    columns = np.arange(1, len(across))
-    rows = np.rint(columns * height / width).astype(np.int64).clip(1, len(down) - 1)
-    strength = (down[rows] + across[columns]) / (1 + some + more)
-    counts = [(int(rows[count - 1]), count) for count in _peaks(strength)]
-    return [count for count in counts if all(count)][:_TRIES]  # none of a strip one pixel high
-
-
-def _peaks(strength: Values) -> list[int]:
-    """The positions, from 1, of the local maxima above 0.5, where 1 is perfectly periodic."""
+    strength = np.fft.rfft(edges).real[1:] / (1 + edges.sum())
     padded = np.pad(strength, 1)
     is_peak = (strength >= padded[:-2]) & (strength >= padded[2:]) & (strength > 0.5)
     peaks: list[int] = (np.flatnonzero(is_peak) + 1).tolist()
@@ -540,6 +520,6 @@ def _thin_walls(darkness: Values, count: int, wall: float) -> Values:
 
 def _pixels(height: float, width: float) -> str:
     """``12 pixels``, or ``8.4 by 12 pixels`` where cells are wider than high."""
-    if abs(height - width) > 0.03 * width:
+    if abs(height - width) > _SQUARE * width:
         return f"{height:.3g} by {width:.3g} pixels"
     return f"{width:.3g} pixel{'' if abs(width - 1) < 1e-9 else 's'}"
