@@ -59,9 +59,8 @@ _FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF")
 _SPOTS = {START: ("green", "start"), END: ("red", "end")}
 _THIN = 0.7
 """Walls thinner than this share of a path's width lie between cells."""
-_CLOSED, _OPENINGS, _WHOLE = 0.8, 0.5, 0.98
-"""Share of a side that is wall when a wall goes around a maze; when it has the entrance; when it
-has no opening."""
+_OPENINGS, _WHOLE = 0.5, 0.98
+"""Share of a side that is wall when it may have the entrance; when it has no opening."""
 _GAP = 0.6
 """Smallest width of a gap, relative to walls, and of paths, relative to gaps."""
 _SQUARE = 0.03
@@ -299,11 +298,10 @@ def _even_out(light: Pixels, plain: NDArray[np.bool_]) -> Pixels:
                 values.append(np.percentile(lightness, 90))
     if len(points) < 6:
         return light
-    lit = np.array(values) > np.median(values) / 2  # a tile of nothing but wall shows no paper
-    slopes, *_ = np.linalg.lstsq(np.array(points)[lit], np.array(values)[lit], rcond=None)
+    slopes, *_ = np.linalg.lstsq(np.array(points), np.array(values), rcond=None)
     down, right, level = slopes.astype(np.float32)
     paper = down * np.arange(height)[:, None] + right * np.arange(width) + level
-    if paper.min() <= 0 or np.ptp(paper) < 0.12 * paper.max():  # even enough
+    if paper.min() <= 0:
         return light
     even: Pixels = np.minimum(light * (paper.max() / paper), 255).astype(np.uint8)
     return even
@@ -327,7 +325,7 @@ def _crop(codes: Pixels) -> Pixels:
             before = int(np.diff(blank).argmax())
             after = before + 1
         part = part[blank[before] + 1 : blank[after]].T
-    if _closed(part) >= (_CLOSED if (codes >= START).any() else _OPENINGS):
+    if _closed(part) >= _OPENINGS:
         return part
     ink = codes != FREE
     if any(side[0].any() for side in _sides(ink)):
