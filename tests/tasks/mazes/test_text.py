@@ -131,9 +131,12 @@ def test_a_note_says_that_squares_are_two_characters_wide(text: str) -> None:
     assert "two characters wide" in read_text(text)[1][0]
 
 
-@pytest.mark.parametrize("end", ["\n ", "\n  \n", "\n\t\n \n"])
-def test_lines_of_white_space_at_the_end(end: str) -> None:
-    assert from_text(f"S.E{end}").tolist() == [[START, FREE, END]]
+@pytest.mark.parametrize(
+    "text",
+    ["S E", "s.e", "\nS.G\n", "#####\r\n#S.E#\r\n#####\r\n", "S.E\n  \n", "S.E\n\t\n \n"],
+)
+def test_spaces_small_letters_and_line_ends(text: str) -> None:
+    assert from_text(text).tolist() == [[START, FREE, END]]
     assert from_text("S#E\n   ").shape == (2, 3), "a row of free cells"
 
 
@@ -143,11 +146,6 @@ def test_the_printed_remedy_works() -> None:
     command = str(caught.value).partition("try ")[2].partition(" |")[0]
     done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=True)
     assert from_text(done.stdout).shape == (2, 3)
-
-
-@pytest.mark.parametrize("text", ["S E", "s.e", "\nS.G\n", "#####\r\n#S.E#\r\n#####\r\n"])
-def test_spaces_small_letters_and_line_ends(text: str) -> None:
-    assert from_text(text).tolist() == [[START, FREE, END]]
 
 
 def test_corners_need_not_be_drawn() -> None:
@@ -169,15 +167,12 @@ def test_corners_need_not_be_drawn() -> None:
         ("S..\n#E", "line 1 has 3 characters, line 2 has 2"),
         ("S.\n\n.E", "line 2 has 0"),
         (".E", "one start .S., got 0"),
-        ("S.S\n..E", "one start .S., got 2"),
         ("SE.\n..G", "one end .E or G., got 2"),
         ("S.\n?E", "'\\?' in line 2"),
-        ("S\u00e9E", "'\u00e9' in line 1"),
         ("S.#\\n#.E", r"got '\\' in line 1"),
         ("#####\n#...#\n#####", "got neither letter, and no gaps"),
         ("#.###\n#...#\n#####", "and 1 gap"),
         ("#.###\n....#\n###.#", "and 3 gaps"),
-        ("...\n...\n...", "no gaps"),
         ("+---+\n|   \n+---+", "line 1 has 5 characters, line 2 has 4; write free squares as dots"),
         (
             "+---+---+\n| S | E |\n+- -+   +\n|       |\n+---+---+",
