@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import io
 import os.path
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -89,19 +90,11 @@ def gather(
     problems: list[Problem] = []
     refused: list[tuple[str, IterantError]] = []
     read = getattr(task, "read", lambda part: Problem(task.encode(part.text), part.name))
-    for material in _materials(where, stdin, kind, refused):
+    for name, content in _contents(where, stdin):
         try:
-            if not material.content.strip():
-                raise TaskError(f"{material.name or 'the problem'} is empty; give a problem")
-            if not offers(task, "read"):
-                material.only(TEXT, reader=task.spec.title)
-            parts = [material]
-            if offers(task, "split"):
-                parts = list(islice(task.split(material), _MOST_PROBLEMS + 1))
-            if len(parts) == 1:
-                parts = [replace(parts[0], name=material.name)]
+            parts = _parts(task, _detect_kind(name, content(), kind))
         except IterantError as error:
-            refused.append((material.name, error))
+            refused.append((name, error))
             continue
         for part in parts:
             try:
@@ -116,51 +109,54 @@ def gather(
         if not refused:
             raise TaskError(f"{where} holds no problem; give some")
         name, first = refused[0]
-        text = str(first) if str(first).startswith(name) else f"{name}: {first}"
+        text = str(first) if name in str(first) else f"{name}: {first}"
         raise (DataError if isinstance(first, DataError) else TaskError)(text) from first
     return InputProblems(tuple(problems), tuple(refused))
 
 
-def _materials(
-    where: str,
-    stdin: BinaryIO | None,
-    kind: str | None,
-    refused: list[tuple[str, IterantError]],
-) -> Iterator[Material]:
-    """The materials, one file at a time; of a folder, files that cannot be read are ``refused``."""
+def _contents(where: str, stdin: BinaryIO | None) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """The name of each file, stream or text, and what reads it: one file at a time."""
+    path = Path(where)
     if where == "-":
         if stdin is None:
             raise TaskError("there is no standard input here; give a file or the problem itself")
-        yield _detect_kind("standard input", stdin.read(_LARGEST + 1), kind)
-        return
-    path = Path(where)
-    if os.path.exists(where):  # noqa: PTH110  # Path.exists raises for a text too long for a path
+        yield "standard input", partial(stdin.read, _LARGEST + 1)
+    elif os.path.exists(where):  # noqa: PTH110  # Path.exists raises for a text too long for a path
         files = [path]
         if path.is_dir():
             files = sorted(each for each in path.glob("[!.]*") if each.is_file())
         if not files:
             raise DataError(f"the folder {where} holds no file; give one with problems in it")
         for each in files:
-            try:
-                with one_line_errors("read", each), open_to_read(each, pipes=True) as file:
-                    content = file.read(_LARGEST + 1)
-                material = _detect_kind(each.name, content, kind)
-            except DataError as error:
-                if each == path:
-                    raise
-                refused.append((each.name, error))
-            else:
-                yield material
-        return
-    is_path = path.suffix.lower() in _SUFFIXES or where.startswith(("/", "./", "../"))
-    if "\n" not in where and is_path:
+            yield each.name, partial(_read_file, each)
+    elif "\n" not in where and (
+        path.suffix.lower() in _SUFFIXES or where.startswith(("/", "./", "../"))
+    ):
         raise TaskError(f"there is no file {where!r}; check the path")
-    yield Material("", where.encode(), kind or TEXT)
+    else:
+        yield "", where.encode
+
+
+def _read_file(path: Path) -> bytes:
+    with one_line_errors("read", path), open_to_read(path, pipes=True) as file:
+        return file.read(_LARGEST + 1)
+
+
+def _parts(task: Task, material: Material) -> list[Material]:
+    """The parts that hold one problem each, at most one more than are allowed."""
+    if not material.content.strip():
+        raise TaskError(f"{material.name or 'the problem'} is empty; give a problem")
+    if not offers(task, "read"):
+        material.only(TEXT, reader=task.spec.title)
+    parts = [material]
+    if offers(task, "split"):
+        parts = list(islice(task.split(material), _MOST_PROBLEMS + 1))
+    return parts if len(parts) > 1 else [replace(part, name=material.name) for part in parts]
 
 
 def _detect_kind(name: str, content: bytes, kind: str | None) -> Material:
     """The material with its kind detected by name and first bytes; DataError if too large."""
-    if content.startswith(_PICTURE_HEADERS):
+    if name and content.startswith(_PICTURE_HEADERS):  # a problem given as text has no name
         kind = kind or PICTURE
     elif name.lower().endswith(".pgn") or content.lstrip().startswith(b"[Event "):
         kind = kind or GAMES

@@ -323,8 +323,8 @@ class BaseTask(ABC):
     def __repr__(self) -> str:
         """The task in one line: ``Mazes(inputs (N, 3, H, W), 2 classes, training size 9)``."""
         spec = self.spec
-        axes = ", ".join(["N", str(spec.channels), *("HW" if spec.dims == 2 else "L")])
-        text = f"inputs ({axes}), {spec.classes} classes, training size "
+        axes = "H, W" if spec.dims == 2 else "L"
+        text = f"inputs (N, {spec.channels}, {axes}), {spec.classes} classes, training size "
         text += size_text(spec.train_size)
         for name in ("data", "problems"):
             if isinstance(value := getattr(self, name, None), str | Path) and value:
@@ -438,15 +438,10 @@ class Kind:
 
 def kinds_by_range(values: NDArray[Any], width: int, scale: str) -> list[Kind]:
     """Kinds by ranges of an integer that occur: ``kinds_by_range(ratings, 100, "rating")``."""
-    bins = torch.from_numpy(np.asarray(values).astype(np.int64)) // width
+    low = torch.from_numpy(np.asarray(values).astype(np.int64)) // width * width
     return [
-        Kind(
-            f"{scale} {width * number} to {width * number + width - 1}",
-            bins == number,
-            scale,
-            width * number + width / 2,
-        )
-        for number in sorted(set(bins.tolist()))
+        Kind(f"{scale} {first} to {first + width - 1}", low == first, scale, first + width / 2)
+        for first in sorted(set(low.tolist()))
     ]
 
 

@@ -51,13 +51,7 @@ def test_samples_have_the_shapes_of_the_spec(task: Task) -> None:
     assert (batch.inputs.dtype, batch.targets.dtype) == (torch.float32, torch.int64)
     assert batch.labelled
     assert 0 <= int(batch.targets.min()) <= int(batch.targets.max()) < task.spec.classes
-
-
-@every_task
-def test_it_is_printed_in_one_line(task: Task) -> None:
-    text = repr(task)
-    assert text.startswith(f"{type(task).__name__}(inputs (N, {task.spec.channels}, ")
-    assert "\n" not in text
+    assert repr(task).startswith(f"{type(task).__name__}(inputs (N, {task.spec.channels}, ")
 
 
 @every_task

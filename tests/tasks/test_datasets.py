@@ -112,12 +112,10 @@ def test_tasks_sample_from_stored_files(benchmark: Path, word: str, size: int, o
 
 def test_the_stored_size_is_the_default(benchmark: Path) -> None:
     assert Mazes(data=benchmark / "maze_data_test_13").sample(1).inputs.shape[-1] == 32
-    # Several sizes: the training size, as without files.
-    assert Mazes(data=benchmark).sample(1).inputs.shape[-1] == 24
-    assert "path_length" in Mazes(data=benchmark).sample(1).extras
-
-
-def test_two_sets_of_one_size_need_a_choice(benchmark: Path) -> None:
+    # Several sizes: the training size, as without files; of which there may be one set only.
+    batch = Mazes(data=benchmark).sample(1)
+    assert batch.inputs.shape[-1] == 24
+    assert "path_length" in batch.extras
     save_easy_to_hard(Mazes().sample(2, size=9), benchmark / "maze_data_train_9")
     with pytest.raises(TaskError, match="2 sets are of size 9"):
         Mazes(data=benchmark).sample(1, size=9)
@@ -126,14 +124,12 @@ def test_two_sets_of_one_size_need_a_choice(benchmark: Path) -> None:
 def chess() -> tuple[Batch, torch.Tensor]:
     """Six puzzles of each colour in our orientation, enough for a majority; whether black moves."""
     boards = torch.zeros(12, 12, 8, 8)
+    boards[:, 5, 6] = boards[:, 11, 1] = 1  # pawns of the mover and of the other side
+    boards[:, 0, 7, 4] = boards[:, 6, 0, 4] = 1
     moves = torch.zeros(12, 8, 8, dtype=torch.int64)
-    for number in range(12):
-        boards[number, 5, 6, :] = 1  # the mover's pawns
-        boards[number, 11, 1, :] = 1
-        boards[number, 0, 7, 4] = boards[number, 6, 0, 4] = 1
-        column = number % 8
-        moves[number, 6, column] = moves[number, 4, column] = 1
-    return Batch(boards, moves), torch.arange(12) % 2
+    rows, columns = torch.arange(12), torch.arange(12) % 8
+    moves[rows, 6, columns] = moves[rows, 4, columns] = 1
+    return Batch(boards, moves), rows % 2
 
 
 @pytest.mark.parametrize("moves_reversed", [True, False])

@@ -76,9 +76,7 @@ def test_a_file_of_a_folder_that_cannot_be_read_is_left_out(
         (tmp_path / name).write_text(bits)
     found = gather(sums, str(tmp_path))
     assert [problem.name for problem in found.problems] == ["b.txt"]
-    ((name, error),) = found.refused
-    assert name == "a.txt"
-    assert "has more than 8 B" in str(error)
+    assert [name for name, _ in found.refused] == ["a.txt"]
     with pytest.raises(DataError, match=r"^a.txt has more than 8 B"):
         gather(sums, str(tmp_path / "a.txt"))
 
@@ -143,8 +141,8 @@ class TextOnly:
 
 
 def test_task_that_reads_text_only() -> None:
-    (problem,) = gather(TextOnly(), "ab\ncd").problems  # type: ignore[arg-type]
-    assert problem.batch.inputs.shape == (1, 1, 5)
+    (problem,) = gather(TextOnly(), "BM\ncd").problems  # type: ignore[arg-type]
+    assert problem.batch.inputs.shape == (1, 1, 5), "text, though bitmaps begin with BM"
 
 
 def test_generated_problems() -> None:

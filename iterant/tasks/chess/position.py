@@ -37,7 +37,7 @@ from iterant.errors import MissingExtra, TaskError
 from iterant.tasks.inputs import Material
 
 if TYPE_CHECKING:
-    import chess.pgn
+    import chess
 
 Bytes = NDArray[np.uint8]
 Move = tuple[int, int]
@@ -281,54 +281,30 @@ def read_game(material: Material) -> tuple[str, Move | None, str]:
     The move to find is the first one of a game that starts from a given position (a puzzle, a
     study). Otherwise it is the next move after those played, or the last one if the game is over.
     """
-    game = _parse_game(material.text)
-    moves, board = list(game.mainline_moves()), game.board()
-    if "FEN" not in game.headers:
-        end = game.end().board()
-        if not end.is_game_over():
-            return end.fen(en_passant="fen"), None, f"the position after {len(moves)} half-moves"
-        for move in moves[:-1]:
-            board.push(move)
-        moves = moves[-1:]
-    fen = board.fen(en_passant="fen")
-    if not moves:
-        return fen, None, "the game's own position, no move given"
-    origin, destination = moves[0].from_square, moves[0].to_square
-    if board.is_castling(moves[0]):  # Chess960 writes the rook's square
-        destination = (origin & 56) + (2 if board.is_queenside_castling(moves[0]) else 6)
-    return fen, (origin, destination), f"the answer is the move of the game, {board.san(moves[0])}"
-
-
-def _parse_game(text: str) -> chess.pgn.Game:
-    rules, pgn = (from_extra(name, "reading games in PGN") for name in ("chess", "chess.pgn"))
-    if len(text) > _LONGEST_GAME:
+    chess, pgn = (from_extra(name, "reading games in PGN") for name in ("chess", "chess.pgn"))
+    if len(text := material.text) > _LONGEST_GAME:
         raise TaskError(
             f"a game has at most {_LONGEST_GAME:,} characters, got {len(text):,}; check the file, "
             "or shorten it"
         )
-
-    class MainLine(pgn.GameBuilder):  # type: ignore[misc, name-defined]  # imported late
-        """Builds the moves of the game alone: no variations, no comments."""
-
-        def begin_variation(self) -> Any:
-            return pgn.SKIP
-
-        def end_variation(self) -> None:
-            pass
-
-        def visit_comment(self, comment: str) -> None:
-            pass
-
-        def handle_error(self, error: Exception) -> None:
-            raise error
-
     try:
-        game: chess.pgn.Game | None = pgn.read_game(io.StringIO(text), Visitor=MainLine)
-        variant = game.headers.variant() if game else None
-    except (ValueError, IndexError, KeyError) as error:  # also stray brackets, unknown variants
+        # The board after the moves; variations and comments would take memory and time.
+        board = pgn.read_game(io.StringIO(text), Visitor=pgn.BoardBuilder)
+    except ValueError as error:
         raise TaskError(f"the game cannot be played: {error}; check its tags and moves") from error
-    if not game or not (game.headers.get("FEN") or game.variations):
+    if board is None or (not board.move_stack and board.fen() == chess.STARTING_FEN):
         raise TaskError("there is no game in it; give a PGN with tags and moves")
-    if variant is not rules.Board:
-        raise TaskError(f"{game.headers['Variant']} is another game; give games of plain chess")
-    return game
+    if type(board) is not chess.Board:
+        raise TaskError(f"{board.aliases[0]} is another game; give games of plain chess")
+    moves, start = board.move_stack, board.root()
+    if start.fen() != chess.STARTING_FEN:
+        board, move = start, moves[0] if moves else None
+    else:
+        move = board.pop() if board.is_game_over() else None
+    fen = board.fen(en_passant="fen")
+    if move is None:
+        return fen, None, f"the position after {len(moves)} half-moves"
+    origin, destination = move.from_square, move.to_square
+    if board.is_castling(move):  # Chess960 writes the rook's square
+        destination = (origin & 56) + (2 if board.is_queenside_castling(move) else 6)
+    return fen, (origin, destination), f"the answer is the move of the game, {board.san(move)}"

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -30,7 +30,6 @@ from iterant.rng import Stream
 from iterant.tasks.chess.position import (
     LETTERS,
     SIDES,
-    Move,
     PackedPositions,
     Position,
     as_move,
@@ -82,9 +81,7 @@ _NO_RULES = "legality is not checked without pip install 'iterant[chess]'"
 @lru_cache(maxsize=4)
 def _order(seed: int, first: int, stop: int) -> NDArray[np.int64]:
     """The puzzles of a range, shuffled by a seed."""
-    order = first + Stream(seed, "chess", first, stop).order(stop - first)
-    order.flags.writeable = False
-    return order
+    return first + Stream(seed, "chess", first, stop).order(stop - first)
 
 
 def position_at(batch: Batch, index: int) -> Position:
@@ -241,7 +238,11 @@ class Chess(BaseTask):
         if material.kind == GAMES:
             fen, move, note = read_game(material)
             batch = self.encode(fen)
-            return Problem(_with_answer(batch, move) if move else batch, material.name, (note,))
+            if move:
+                code = torch.tensor([move[0] | move[1] << 6])
+                answer = targets(code, torch.from_numpy(batch.extras["black"]))
+                batch = replace(batch, targets=answer)
+            return Problem(batch, material.name, (note,))
         batch = self.encode(material.text)
         note = position_at(batch, 0).assumption
         return Problem(batch, material.name, (note,) if note else ())
@@ -249,13 +250,17 @@ class Chess(BaseTask):
     def describe(
         self, batch: Batch, index: int = 0, prediction: Tensor | None = None
     ) -> Description:
-        """One position seen from the side to move, with the answer and the predicted move."""
+        """One position seen from the side to move, with the answer and the predicted move.
+
+        For black, rank 8 is at the bottom and file h on the left. (The planes of a network flip
+        ranks only.) In the text, [ ] are around squares of the answer and ( ) around other
+        predicted ones.
+        """
         check_described(batch, index, prediction)
         extras = {name: column[index] for name, column in batch.extras.items()}
         position, answer = _predicted(batch, index, batch.targets)
-        predicted = None
-        if prediction is not None:
-            predicted = marked_squares(prediction[index], position.black)
+        predicted = [] if prediction is None else _predicted(batch, index, prediction)[1]
+        is_right = not answer or set(predicted) == set(answer)
         title = f"Chess puzzle {extras['id']}" if "id" in extras else "Chess position"
         if "rating" in extras:
             title += f", rating {extras['rating']}"
@@ -263,12 +268,43 @@ class Chess(BaseTask):
         if answer:
             promotion = _PROMOTIONS[int(extras.get("promotion", 0))]
             caption += f"; answer {move_text(position, answer)}{promotion}"
-        if predicted is not None:
-            right = "right" if set(predicted) == set(answer) else "wrong"
-            verdict = f", {right}" if answer else ""
-            caption += f"; found {move_text(position, predicted)}{verdict}"
-        drawing = draw_board(position, answer, predicted or ())
-        return replace(drawing, title=title, caption=caption)
+        if prediction is not None:
+            caption += f"; found {move_text(position, predicted)}"
+            if answer:
+                caption += ", right" if is_right else ", wrong"
+
+        flip = (0, 7) if position.black else (7, 0)
+
+        def cell(square: int) -> tuple[int, int]:
+            return square >> 3 ^ flip[0], square & 7 ^ flip[1]
+
+        cells = np.zeros((8, 8, 3), np.uint8)
+        text = np.full((8, 8), "   ")
+        glyphs = []
+        for square, code in enumerate(position.board.tolist()):
+            colour = _LIGHT if (square + (square >> 3)) % 2 else _DARK
+            cells[cell(square)] = _MARK if square in predicted else colour
+            if code:
+                glyphs.append(Glyph(*cell(square), _SIGNS[code]))
+            left, right = "[]" if square in answer else "()" if square in predicted else "  "
+            text[cell(square)] = left + LETTERS[code] + right
+        files, ranks = ("hgfedcba", "12345678") if position.black else ("abcdefgh", "87654321")
+        lines = [f"{rank} {''.join(signs)}" for rank, signs in zip(ranks, text, strict=True)]
+        arrows = [
+            Arrow(cell(move[0]), cell(move[1]), colour)
+            for squares, colour in ((answer, ANSWER), (predicted, RIGHT if is_right else WRONG))
+            if (move := as_move(position, squares))
+        ]
+        return Description(
+            title=title,
+            text="\n".join([*lines, "  " + "".join(f" {file} " for file in files)]),
+            cells=cells,
+            glyphs=tuple(glyphs),
+            arrows=tuple(arrows),
+            row_labels=tuple(ranks),
+            column_labels=tuple(files),
+            caption=caption,
+        )
 
     def answer_text(self, batch: Batch, index: int, prediction: Tensor) -> str:
         """The predicted move, such as ``d1d8``."""
@@ -312,52 +348,6 @@ class Chess(BaseTask):
         return targets(code, torch.tensor([position.black]))[0], position.assumption
 
 
-def draw_board(position: Position, answer: Sequence[int], predicted: Sequence[int]) -> Description:
-    """A board with the squares of the answer and of a prediction, seen from the side to move.
-
-    For black, rank 8 is at the bottom and file h on the left. (The planes of a network flip ranks
-    only.) In the text, [ ] are around squares of the answer and ( ) around other predicted ones.
-    """
-    flip = (0, 7) if position.black else (7, 0)
-
-    def cell(square: int) -> tuple[int, int]:
-        return square >> 3 ^ flip[0], square & 7 ^ flip[1]
-
-    cells = np.zeros((8, 8, 3), np.uint8)
-    grid = np.full((8, 8), "   ")
-    glyphs = []
-    for square, code in enumerate(position.board.tolist()):
-        colour = _LIGHT if (square + (square >> 3)) % 2 else _DARK
-        cells[cell(square)] = _MARK if square in predicted else colour
-        if code:
-            glyphs.append(Glyph(*cell(square), _SIGNS[code]))
-        left, right = "[]" if square in answer else "()" if square in predicted else "  "
-        grid[cell(square)] = left + LETTERS[code] + right
-    files, ranks = ("hgfedcba", "12345678") if position.black else ("abcdefgh", "87654321")
-    lines = [f"{rank} {''.join(signs)}" for rank, signs in zip(ranks, grid, strict=True)]
-    agrees = not answer or set(predicted) == set(answer)
-    arrows = [
-        Arrow(cell(move[0]), cell(move[1]), colour)
-        for squares, colour in ((answer, ANSWER), (predicted, RIGHT if agrees else WRONG))
-        if (move := as_move(position, squares))
-    ]
-    return Description(
-        title="",
-        text="\n".join([*lines, "  " + "".join(f" {file} " for file in files)]),
-        cells=cells,
-        glyphs=tuple(glyphs),
-        arrows=tuple(arrows),
-        row_labels=tuple(ranks),
-        column_labels=tuple(files),
-    )
-
-
 def _packed(puzzles: Puzzles) -> PackedPositions:
     moves = torch.from_numpy(puzzles.moves.astype(np.int32))
     return PackedPositions(torch.from_numpy(np.ascontiguousarray(puzzles.boards)), moves)
-
-
-def _with_answer(batch: Batch, move: Move) -> Batch:
-    """The position with that move as its answer."""
-    black = torch.from_numpy(batch.extras["black"])
-    return replace(batch, targets=targets(torch.tensor([move[0] | move[1] << 6]), black))

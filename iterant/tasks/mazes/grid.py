@@ -37,34 +37,15 @@ Cells = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
 
 
-def size_words(cells: Cells) -> str:
-    """``15 by 15 squares``; a wall around (h, w) codes in which an end is a gap does not count."""
-    height, width = cells.shape
-    if _ends_in_wall(cells):
-        height, width = height - 2, width - 2
-    return f"{height} by {width} squares"
-
-
-def _ends_in_wall(cells: Cells) -> bool:
-    """Whether a wall goes around the maze and an end is a gap in it."""
-    inside = cells[1:-1, 1:-1]
-    around = [int((cells == code).sum() - (inside == code).sum()) for code in (FREE, START, END)]
-    return inside.size > 0 and around[0] == 0 and sum(around) > 0
-
-
 def where_ends_are(cells: Cells, size: str = "") -> str:
-    """The size of the maze of (h, w) codes and the places of its ends, for a reader."""
-    words, (height, width) = f"{size_words(cells)}{size}", cells.shape
-    has_wall = _ends_in_wall(cells)
-    for code, end in ((START, "start"), (END, "end")):
-        row, column = (np.argwhere(cells == code)[0] + (not has_wall)).tolist()
-        place = f"at row {row}, column {column}"
-        if has_wall and row in (0, height - 1):
-            place = f"{'below' if row else 'above'} column {column}"
-        elif has_wall and column in (0, width - 1):
-            place = f"{'right' if column else 'left'} of row {row}"
-        words += f", {end} {place}"
-    return words
+    """The number of (h, w) codes and the places of the ends, for a reader."""
+    (row, column), (end_row, end_column) = (
+        (np.argwhere(cells == code)[0] + 1).tolist() for code in (START, END)
+    )
+    return (
+        f"{cells.shape[0]} by {cells.shape[1]} squares{size}, start at row {row}, column {column}, "
+        f"end at row {end_row}, column {end_column}"
+    )
 
 
 def worst_marks(marks: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -86,9 +67,8 @@ def to_pixels(cells: Cells) -> Cells:
 def whole_cells(pixels: Mask | NDArray[np.int64]) -> Mask:
     """(N, h, w): whether all four pixels of a cell are 1 in (N, H, W)."""
     inside = pixels[:, BORDER:-BORDER, BORDER:-BORDER] == 1
-    whole: Mask = (
-        inside[:, ::2, ::2] & inside[:, 1::2, ::2] & inside[:, ::2, 1::2] & inside[:, 1::2, 1::2]
-    )
+    count, height, width = inside.shape
+    whole: Mask = inside.reshape(count, height // 2, 2, width // 2, 2).all(axis=(2, 4))
     return whole
 
 

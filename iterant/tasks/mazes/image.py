@@ -59,11 +59,12 @@ _FORMATS = ("PNG", "JPEG", "GIF", "BMP", "WEBP", "TIFF")
 _SPOTS = {START: ("green", "start"), END: ("red", "end")}
 _THIN = 0.7
 """Walls thinner than this share of a path's width lie between cells."""
-_CLOSED, _OPENINGS, _WHOLE = 0.8, 0.5, 0.98
-"""Share of a side that is wall when a wall goes around a maze; when it has the entrance; when it
-has no opening."""
+_OPENINGS, _WHOLE = 0.5, 0.98
+"""Share of a side that is wall when it may have the entrance; when it has no opening."""
 _GAP = 0.6
 """Smallest width of a gap, relative to walls, and of paths, relative to gaps."""
+_SQUARE = 0.03
+"""How much the sides of squares may differ."""
 _TRIES = 60
 """Most grids that are tried."""
 
@@ -74,8 +75,6 @@ class _Grid(NamedTuple):
     rows: Values
     columns: Values
     words: str
-    is_square: bool = True
-    """Whether cells are squares; others may be wider than high"""
 
     @property
     def thin(self) -> list[NDArray[np.bool_]]:
@@ -86,30 +85,34 @@ class _Grid(NamedTuple):
 
 def read_picture(content: bytes) -> tuple[Pixels, tuple[str, ...]]:
     """(h, w) codes of the cells, and notes on what was recognised."""
-    image = _open(content)
-    codes, is_paint = pixel_codes(image)
+    codes, is_paint = pixel_codes(_open(content))
     dark = _crop(codes)
     light = _crop(codes ^ ~is_paint)  # what is not painted with wall and free exchanged
-    sharp = image.getcolors(8) is not None  # few colours: nothing is blurred
+    readings = [(dark, ""), (light, "; light walls")]
     missing = [names for code, names in _SPOTS.items() if not (codes == code).any()]
     if len(missing) == 2:
-        return _between_gaps(dark, light, sharp=sharp)
-    for colour, end in missing:
+        read = _between_gaps
+        if _OPENINGS <= _closed(light) < _WHOLE:  # on paper, no side of the picture has gaps
+            readings.reverse()
+    elif missing:
+        colour, end = missing[0]
         raise TaskError(
             f"the picture has no {colour} spot for the {end}; paint one square {colour}"
         )
-    readings = [(dark, "")]
-    on_light_paper = dark.shape != codes.shape and _closed(dark) >= _CLOSED and _has_frame(dark)
-    if not on_light_paper and _has_frame(light, thin=True):
-        readings.insert(0, (light, "; light walls"))
+    else:
+        read = _between_spots
+        on_light_paper = dark.shape != codes.shape and _has_frame(dark)
+        readings.reverse()
+        if on_light_paper or not _has_frame(light, thin=True):
+            readings.pop(0)
     for reading, note in readings:
         with contextlib.suppress(TaskError):
-            cells, about = _between_spots(reading, sharp=sharp)
+            cells, words = read(reading)
             # Light paths may go around a maze too.
             if _is_likely(cells):
-                return cells, (about + note,)
-    cells, about = _between_spots(dark, sharp=sharp)
-    return cells, (about,)
+                return cells, (words + note,)
+    cells, words = read(dark)
+    return cells, (words,)
 
 
 def _is_likely(cells: Pixels) -> bool:
@@ -121,9 +124,9 @@ def _is_likely(cells: Pixels) -> bool:
     return bool(path_lengths(cells[None], steps)[0] > 0 and (steps >= 0).sum() > 2)
 
 
-def _between_spots(codes: Pixels, *, sharp: bool) -> tuple[Pixels, str]:
+def _between_spots(codes: Pixels) -> tuple[Pixels, str]:
     """(h, w) codes of the cells with the ends at the spots, and a note."""
-    grid, cells, spots = _find_cells(_without(WALL, codes), sharp=sharp)
+    grid, cells, spots = _find_cells(_without(WALL, codes))
     start, end = (_spot(code, share) for code, share in spots.items())
     if start == end:
         raise TaskError("the green and the red spot lie in one square; move them apart")
@@ -132,28 +135,20 @@ def _between_spots(codes: Pixels, *, sharp: bool) -> tuple[Pixels, str]:
     return cells, where_ends_are(cells, f" of {grid.words}")
 
 
-def _between_gaps(dark: Pixels, light: Pixels, *, sharp: bool) -> tuple[Pixels, tuple[str, ...]]:
+def _between_gaps(codes: Pixels) -> tuple[Pixels, str]:
     """(h, w) codes of the cells and the wall around them, the ends in its gaps, and a note."""
-    readings = [(dark, ""), (light, "; light walls")]
-    if _OPENINGS <= _closed(light) < _WHOLE:  # on paper, no side of the picture would have gaps
-        readings.reverse()
-    most, unlikely = 0, None
-    for codes, note in readings:
-        widths = [_wall_width(side) for side in _sides(codes)]
-        wall, *_ = _run_lengths(codes == WALL)
-        lines = [side[width // 2] for side, width in zip(_sides(codes), widths, strict=True)]
-        gaps = [_gaps(line == WALL, wall) for line in lines]
-        count = sum(map(len, gaps))
-        most = max(most, count)
-        inside = _inside(codes, widths)
-        if count != 2 or not inside.size:
-            continue
+    widths = [_wall_width(side) for side in _sides(codes)]
+    wall, *_ = _run_lengths(codes == WALL)
+    lines = [side[width // 2] for side, width in zip(_sides(codes), widths, strict=True)]
+    gaps = [_gaps(line == WALL, wall) for line in lines]
+    count, inside = sum(map(len, gaps)), _inside(codes, widths)
+    if count == 2 and inside.size:
         # The gaps at the left and right are in rows, those at the top and bottom in columns.
-        least = [
+        rows, columns = (
             _GAP * min((stop - first for first, stop in openings), default=0)
             for openings in (gaps[2] + gaps[3], gaps[0] + gaps[1])
-        ]
-        grid, cells, _ = _find_cells(inside, sharp=sharp, paths=(least[0], least[1]))
+        )
+        grid, cells, _ = _find_cells(inside, paths=(rows, columns))
         cells = np.pad(cells, 1)
         is_end = np.zeros(cells.shape, dtype=np.bool_)
         edges = [grid.columns + widths[2]] * 2 + [grid.rows + widths[0]] * 2
@@ -163,15 +158,10 @@ def _between_gaps(dark: Pixels, light: Pixels, *, sharp: bool) -> tuple[Pixels, 
         if is_end.sum() == 2:
             cells[is_end] = START, END
             words = where_ends_are(cells, f" of {grid.words}")
-            answer = cells, (f"{words}, the gaps in the wall around{note}",)
-            if _is_likely(cells):
-                return answer
-            unlikely = unlikely or answer
-    if unlikely is not None:
-        return unlikely
+            return cells, f"{words}, the gaps in the wall around"
     raise TaskError(
         "the picture has no green spot for the start and no red one for the end, and the wall "
-        f"around the maze has {most or 'no'} gap{'s' * (most > 1)}; paint one square green and "
+        f"around the maze has {count or 'no'} gap{'s' * (count > 1)}; paint one square green and "
         "one red, or leave two gaps; a picture must not be rotated or cut off"
     )
 
@@ -218,9 +208,8 @@ def _has_frame(codes: Pixels, *, thin: bool = False) -> bool:
     """Whether wall goes all around without a gap; ``thin``, and no thicker than other walls."""
     wall, *_ = _run_lengths(codes == WALL)
     sides = [side[: max(1, round(wall))] for side in _sides(codes)]
-    if any((lines != FREE).mean(axis=1).max() < _WHOLE for lines in sides):
-        return False
-    return not thin or max(_margins(WALL, codes)) <= 1.5 * wall
+    is_whole = all((lines != FREE).mean(axis=1).max() >= _WHOLE for lines in sides)
+    return is_whole and (not thin or max(_margins(WALL, codes)) <= 1.5 * wall)
 
 
 def _open(content: bytes) -> Image:
@@ -309,11 +298,10 @@ def _even_out(light: Pixels, plain: NDArray[np.bool_]) -> Pixels:
                 values.append(np.percentile(lightness, 90))
     if len(points) < 6:
         return light
-    lit = np.array(values) > np.median(values) / 2  # a tile of nothing but wall shows no paper
-    slopes, *_ = np.linalg.lstsq(np.array(points)[lit], np.array(values)[lit], rcond=None)
+    slopes, *_ = np.linalg.lstsq(np.array(points), np.array(values), rcond=None)
     down, right, level = slopes.astype(np.float32)
     paper = down * np.arange(height)[:, None] + right * np.arange(width) + level
-    if paper.min() <= 0 or np.ptp(paper) < 0.12 * paper.max():  # even enough
+    if paper.min() <= 0:
         return light
     even: Pixels = np.minimum(light * (paper.max() / paper), 255).astype(np.uint8)
     return even
@@ -337,7 +325,7 @@ def _crop(codes: Pixels) -> Pixels:
             before = int(np.diff(blank).argmax())
             after = before + 1
         part = part[blank[before] + 1 : blank[after]].T
-    if _closed(part) >= (_CLOSED if (codes >= START).any() else _OPENINGS):
+    if _closed(part) >= _OPENINGS:
         return part
     ink = codes != FREE
     if any(side[0].any() for side in _sides(ink)):
@@ -355,7 +343,7 @@ def _closed(codes: Pixels) -> float:
 
 
 def _find_cells(
-    codes: Pixels, *, sharp: bool, paths: tuple[float, float] = (0, 0)
+    codes: Pixels, paths: tuple[float, float] = (0, 0)
 ) -> tuple[_Grid, Pixels, dict[int, Values]]:
     """The coarsest grid whose cells are each of one colour; a photo of something else has none.
 
@@ -365,13 +353,15 @@ def _find_cells(
     walls = codes == WALL
     sums = _sums(walls)
     # `least`: the largest share of wrong pixels that the next grid may have.
-    best, least, too_fine, is_clean = None, 0.5, "", False
-    grids = sorted(_grids(walls, sharp=sharp), key=lambda grid: len(grid.rows) * len(grid.columns))
+    best, least, is_clean = None, 0.5, False
+    grids = sorted(_grids(walls), key=lambda grid: len(grid.rows) * len(grid.columns))
     for grid in grids:
-        if np.diff(grid.rows).max() < paths[0] or np.diff(grid.columns).max() < paths[1]:
+        height, width = np.diff(grid.rows).max(), np.diff(grid.columns).max()
+        if height < paths[0] or width < paths[1]:
+            continue
+        if is_clean and abs(height - width) > _SQUARE * width:
             continue
         if max(len(grid.rows), len(grid.columns)) > LARGEST_READ + 3:
-            too_fine = f"its squares may be too small, at most {LARGEST_READ} per side are read; "
             continue
         dark, whole = _shares(sums, grid), _shares(sums, grid, rim=0)
         # Where thin walls cross, the walls beside decide.
@@ -380,22 +370,20 @@ def _find_cells(
         # walls has about 1. A finer grid must be much better than a coarser one.
         area = np.outer(np.diff(grid.rows), np.diff(grid.columns))
         wrong = (np.minimum(whole, 1 - whole) * area).sum() / max(1, sums[-1, -1])
-        # Few cells of two colours, and most of the pixels of a cell in its main colour.
-        if (main < 0.7).mean() > 0.1 or main.mean() < 0.9 or wrong >= least:
-            continue
-        if is_clean and not grid.is_square:  # clean squares need no cells wider than high
+        # Most of the pixels of a cell have its main colour.
+        if main.mean() < 0.9 or wrong >= least:
             continue
         spots = {code: _shares(_sums(codes == code), grid) for code in _SPOTS}
         if not any(_too_fine(share) for share in spots.values()):
             best, least = (grid, dark, spots), 0.6 * wrong
-            is_clean = bool(main.mean() > 0.97)
+            is_clean = bool(main.mean() > 0.97)  # then cells wider than high are not better
             if wrong < 0.05:
                 break
     if best is None:
         raise TaskError(
-            "the picture shows no maze: dark walls and light paths must meet on one regular grid; "
-            f"{too_fine}crop it to the maze, draw it straight, or write the maze as text with # "
-            "and spaces"
+            "the picture shows no maze: dark walls and light paths must meet on one regular grid "
+            f"of at most {LARGEST_READ} squares per side; crop it to the maze, draw it straight, "
+            "or write the maze as text with # and spaces"
         )
     grid, dark, spots = best
     is_wall = dark > 0.5
@@ -445,62 +433,38 @@ def _spot(code: int, share: Values) -> tuple[int, int]:
     return row, column
 
 
-def _grids(walls: NDArray[np.bool_], *, sharp: bool) -> Iterator[_Grid]:
-    """The grids on which the edges of walls may lie: of squares, or of cells wider than high.
+def _grids(walls: NDArray[np.bool_]) -> Iterator[_Grid]:
+    """The grids on which the edges of walls may lie.
 
-    Cells have one size, or paths and thin walls alternate. In a sharp picture, drawn pixel by
-    pixel, a pixel may be a cell.
+    Cells have one size, or paths and thin walls alternate; both may be wider than high. At last, a
+    pixel may be a cell.
     """
-    peaks = sorted(product(_counts(walls), _counts(walls.T)), key=math.prod)[:_TRIES]
+    counts = sorted(product(_counts(walls), _counts(walls.T)), key=math.prod)[:_TRIES]
+    for count in counts:
+        sides = zip(walls.shape, count, strict=True)
+        rows, columns = (np.linspace(0, side, number + 1) for side, number in sides)
+        yield _Grid(rows, columns, _pixels(rows[1], columns[1]))
     paths, thin = _run_lengths(~walls), _run_lengths(walls)
-    kinds = (
-        (True, paths[:1] * 2, thin[:1] * 2, _square_counts(walls)),
-        (False, paths[1:], thin[1:], peaks),
-    )
-    for is_square, path, wall, regular in kinds:
+    for path, wall, regular in ((paths[:1] * 2, thin[:1] * 2, []), (paths[1:], thin[1:], counts)):
         rooms = np.rint((np.array(walls.shape) + wall) / (np.array(path) + wall)).astype(int)
-        near = [tuple(np.maximum(1, rooms + more).tolist()) for more in (0, -1, 1, 2)]
-        for count in dict.fromkeys([*regular, *near]):
+        for count in dict.fromkeys([*regular, tuple(np.maximum(1, rooms).tolist())]):
             gaps = [(side + w) / n - w for side, w, n in zip(walls.shape, wall, count, strict=True)]
             if all(0 < w < _THIN * min(p, gap) for w, p, gap in zip(wall, path, gaps, strict=True)):
                 darkness = walls.mean(axis=1), walls.mean(axis=0)
                 rows, columns = map(_thin_walls, darkness, count, wall)
-                yield _Grid(rows, columns, f"{_pixels(*gaps)} between thin walls", is_square)
-            if count in regular:
-                sides = zip(walls.shape, count, strict=True)
-                rows, columns = (np.linspace(0, side, number + 1) for side, number in sides)
-                yield _Grid(rows, columns, _pixels(rows[1], columns[1]), is_square)
-    if sharp:
-        rows, columns = (np.arange(side + 1.0) for side in walls.shape)
-        yield _Grid(rows, columns, "1 pixel")
-
-
-def _spectrum(walls: NDArray[np.bool_]) -> tuple[Values, int]:
-    """How periodic the edges between rows are, by the number of rows; and how many there are."""
-    edges = np.zeros(len(walls))
-    edges[1:] = (walls[1:] != walls[:-1]).sum(axis=1)
-    return np.fft.rfft(edges).real, int(edges.sum())
+                yield _Grid(rows, columns, f"{_pixels(*gaps)} between thin walls")
+    rows, columns = (np.arange(side + 1.0) for side in walls.shape)
+    yield _Grid(rows, columns, "1 pixel")
 
 
 def _counts(walls: NDArray[np.bool_]) -> list[int]:
-    """Numbers of rows on whose lines most edges lie: peaks of the edges' spectrum."""
-    spectrum, total = _spectrum(walls)
-    return _peaks(spectrum[1:] / (1 + total))
+    """Numbers of rows on whose lines most edges lie: peaks of the spectrum of edges between rows.
 
-
-def _square_counts(walls: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """The same of rows and columns, for squares: peaks of both spectra together."""
-    (down, some), (across, more) = _spectrum(walls), _spectrum(walls.T)
-    height, width = walls.shape
-    columns = np.arange(1, len(across))
-    rows = np.rint(columns * height / width).astype(np.int64).clip(1, len(down) - 1)
-    strength = (down[rows] + across[columns]) / (1 + some + more)
-    counts = [(int(rows[count - 1]), count) for count in _peaks(strength)]
-    return [count for count in counts if all(count)][:_TRIES]  # none of a strip one pixel high
-
-
-def _peaks(strength: Values) -> list[int]:
-    """The positions, from 1, of the local maxima above 0.5, where 1 is perfectly periodic."""
+    Peaks are local maxima above 0.5, where 1 is perfectly periodic.
+    """
+    edges = np.zeros(len(walls))
+    edges[1:] = (walls[1:] != walls[:-1]).sum(axis=1)
+    strength = np.fft.rfft(edges).real[1:] / (1 + edges.sum())
     padded = np.pad(strength, 1)
     is_peak = (strength >= padded[:-2]) & (strength >= padded[2:]) & (strength > 0.5)
     peaks: list[int] = (np.flatnonzero(is_peak) + 1).tolist()
@@ -554,6 +518,6 @@ def _thin_walls(darkness: Values, count: int, wall: float) -> Values:
 
 def _pixels(height: float, width: float) -> str:
     """``12 pixels``, or ``8.4 by 12 pixels`` where cells are wider than high."""
-    if abs(height - width) > 0.03 * width:
+    if abs(height - width) > _SQUARE * width:
         return f"{height:.3g} by {width:.3g} pixels"
     return f"{width:.3g} pixel{'' if abs(width - 1) < 1e-9 else 's'}"

@@ -43,7 +43,6 @@ from iterant.tasks.mazes.grid import (
     from_image,
     neighbours,
     path_lengths,
-    size_words,
     to_image,
     to_pixels,
     to_text,
@@ -163,26 +162,21 @@ class Mazes(SizedTask):
 
     def verdict(self, batch: Batch, index: int, prediction: Tensor) -> RulesCheck:
         """Whether the marked cells are one path from start to end, shortest or not."""
-        pixels, maze = prediction[[index]].cpu().numpy() == 1, from_image(batch.inputs[[index]])
-        marked = whole_cells(pixels)
+        prediction, batch = prediction[[index]], batch[[index]]
+        misses, maze = self.near_misses(prediction, batch), from_image(batch.inputs)
+        marked = whole_cells(prediction.cpu().numpy())
         if not marked.any():
             return RulesCheck(False, "no way is marked")
-        steps = int(path_lengths(maze, distances(maze, within=marked))[0])
-        if steps < 0:
+        if not misses.connected:
             return RulesCheck(False, "start and end are not joined")
-        if int(pixels.sum()) != 4 * int(marked.sum()):
-            return RulesCheck(False, "start and end are joined, with squares half marked")
-        if extra := int(marked.sum()) - (steps + 1):
-            beside = counted(extra, "square")
-            return RulesCheck(
-                False, f"start and end are joined, with {beside} beside a shortest way"
-            )
-        longer = steps - int(path_lengths(maze, distances(maze))[0])
+        if not misses.valid:
+            words = "start and end are joined, with more marked beside a shortest way"
+            return RulesCheck(False, words)
+        longer = int(marked.sum()) - 1 - int(path_lengths(maze, distances(maze))[0])
         if longer:
             words = f"a way from start to end, {counted(longer, 'square')} longer than the shortest"
             return RulesCheck(True, words)
-        target = batch.targets[index].cpu()
-        if (target >= 0).all() and (prediction[index].cpu() != target).any():
+        if batch.labelled and misses.wrong:
             return RulesCheck(True, "another shortest way from start to end")
         return RulesCheck(True, "one way from start to end")
 
@@ -206,11 +200,10 @@ class Mazes(SizedTask):
 
         Where a maze has loops, the target is one of several shortest paths.
         """
-        right = self.solved(prediction, batch).cpu()
-        valid = self.near_misses(prediction, batch).valid
         # All shortest paths have the same number of pixels.
         marked, wanted = ((grid == 1).flatten(1).sum(dim=1) for grid in (prediction, batch.targets))
-        return right | (valid & (marked.cpu() == wanted.cpu()))
+        other = self.near_misses(prediction, batch).valid & (marked == wanted).cpu()
+        return self.solved(prediction, batch).cpu() | other
 
     def shorten(self, batch: Batch) -> tuple[Batch, Tensor]:
         """The mazes with their ends moved two cells along the path, and the rows they came from.
@@ -265,7 +258,7 @@ class Mazes(SizedTask):
         predicted = answer == 1
         right = predicted & (target != 0)  # unknown targets are -1
         marks = np.select([right, predicted, target == 1], [RIGHT, WRONG, MISSED], UNMARKED)
-        caption = size_words(maze)
+        caption = f"{maze.shape[0]} by {maze.shape[1]} squares"
         if known:
             caption += f", path of {counted(int(target.sum()) // 4, 'square')}"
         if prediction is not None:

@@ -18,7 +18,6 @@ import math
 import re
 from collections.abc import Iterator
 from functools import partial
-from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +53,8 @@ _QUARTERS = {
 }  # fmt: skip
 _EXAMPLE = r"try printf 'S.#\n#.E\n' | iterant solve mazes -"
 _ONE_LETTER = re.compile("([SGE])[ .]|[ .]([SGE])", re.IGNORECASE)
+_WIDE = "each square is two characters wide"
+"""A note, because the same drawing may be a maze of squares that are one character wide."""
 _DOTS = "; write free squares as dots to see them"
 
 
@@ -82,28 +83,27 @@ def read_text(text: str) -> tuple[Cells, tuple[str, ...]]:
     elif signs & set("+-|"):
         readings = [(_line_drawing(lines), "")]
     elif signs & set(_QUARTERS):
-        readings = [(_block_drawing(lines), "")]
+        readings = [_block_drawing(lines)]
     else:
-        readings = [(_codes(_narrow(lines), _SQUARES), "")]
-    counts = [int((readings[0][0] == code).sum()) for code in (START, END)]
+        narrow = _narrow(lines)
+        readings = [(_codes(narrow, _SQUARES), "" if narrow is lines else _WIDE)]
+    cells, note = readings[0]
+    counts = [int((cells == code).sum()) for code in (START, END)]
     if counts != [0, 0]:
         for count, name in zip(counts, ("start (S)", "end (E or G)"), strict=True):
             if count != 1:
                 raise TaskError(f"a maze has one {name}, got {count}; {_EXAMPLE}")
-        cells = readings[0][0]
         inside = cells[1:-1, 1:-1]
         around_is_wall = (inside != WALL).sum() == (cells != WALL).sum()
-        return (inside if around_is_wall else cells), ()
+        return (inside if around_is_wall else cells), (note,) if note else ()
     for cells, note in readings:
         if len(gaps := _border_gaps(cells)) == 2:
             cells[gaps[0]], cells[gaps[1]] = START, END
-            return cells, (f"{where_ends_are(cells)}, the gaps in the wall around{note}",)
-    gaps = _border_gaps(readings[0][0])
-    where = "; ".join(f"row {row + 1}, column {column + 1}" for row, column in gaps[:4])
+            words = f"{where_ends_are(cells)}, the gaps in the wall around"
+            return cells, (f"{words}; {note}" if note else words,)
     raise TaskError(
-        "a maze has one start (S) and one end (E or G), or two gaps in the wall around it; "
-        f"got neither letter, and {len(gaps) or 'no'} gap{'' if len(gaps) == 1 else 's'}"
-        f"{f' ({where})' if where else ''}; {_EXAMPLE}"
+        "a maze has one start (S) and one end (E or G), or two gaps in the wall around it, got "
+        f"neither letter, and {len(_border_gaps(readings[0][0])) or 'no'} gaps; {_EXAMPLE}"
     )
 
 
@@ -116,11 +116,9 @@ def _codes(lines: list[str], codes: dict[str, int], hint: str = _DOTS) -> Cells:
                 f"line {row} has {len(line)}{hint}"
             )
         if strange := set(line) - set(codes):
-            sign = min(strange)
-            got, remedy = ("a tab", "write spaces") if sign == "\t" else (f"'{sign}'", _EXAMPLE)
             raise TaskError(
                 "a maze is drawn with # . S and E (or G), with lines (+ - |) or block characters, "
-                f"or written in 0 and 1, got {got} in line {row}; {remedy}"
+                f"or written in 0 and 1, got '{min(strange)}' in line {row}; {_EXAMPLE}"
             )
     table = np.zeros(ord(max(codes)) + 1, dtype=np.uint8)
     table[[ord(sign) for sign in codes]] = list(codes.values())
@@ -150,10 +148,10 @@ def _bits(lines: list[str]) -> list[tuple[Cells, str]]:
     digits = [bits for line in lines if (bits := _BETWEEN_BITS.sub("", line))]
     cells = _codes(digits, _BITS, hint="")
     inverted = np.array([FREE, WALL, START, END], dtype=np.uint8)[cells]
-    return [(cells, "; 1 is wall"), (inverted, "; 0 is wall")]
+    return [(cells, "1 is wall"), (inverted, "0 is wall")]
 
 
-def _block_drawing(lines: list[str]) -> Cells:
+def _block_drawing(lines: list[str]) -> tuple[Cells, str]:
     """Every character is two by two quarters; a cell is one of them, or up to two characters."""
     codes = _codes(lines, {**_CODES, **dict.fromkeys(_QUARTERS, FREE)})
     filled = np.zeros((ord(max(_QUARTERS)) + 1, 2, 2), dtype=np.bool_)
@@ -171,7 +169,7 @@ def _block_drawing(lines: list[str]) -> Cells:
     for code in (START, END):
         row, column = np.nonzero(codes == code)
         cells[2 * row // rows, 2 * column // columns] = code
-    return cells
+    return cells, _WIDE if columns == 4 else ""
 
 
 def _side(walls: Mask, most: int) -> int:
@@ -203,11 +201,9 @@ def _line_drawing(lines: list[str]) -> Cells:
     has_letter = counts[START] + counts[END] > 0
     is_wall = counts[WALL] == areas
     if len(broken := np.argwhere((counts[WALL] > 0) & ~is_wall & ~has_letter)):
-        row, column = broken[0]
         raise TaskError(
-            "a wall of lines goes from corner to corner, and in line "
-            f"{rows[row] + 1}, columns {columns[column] + 1} to {columns[column + 1]}, it does "
-            "not; corners (+) lie on a regular grid"
+            f"a wall in line {rows[broken[0, 0]] + 1} does not go from corner to corner; corners "
+            "(+) lie on a regular grid"
         )
     # A wall that ends at a corner makes it wall, even if the corner is not drawn.
     is_wall |= np.outer(*is_corner) & neighbours(is_wall).any(axis=0)
@@ -229,17 +225,14 @@ def _border_gaps(cells: Cells) -> list[tuple[int, int]]:
 
     None where less than half of the outermost cells are wall: then no wall goes around.
     """
-    height, width = cells.shape
-    if min(height, width) < 3:
+    if min(cells.shape) < 3:
         return []
-    around = [(0, column) for column in range(width)]
-    around += [(row, width - 1) for row in range(1, height)]
-    around += [(height - 1, column) for column in range(width - 2, -1, -1)]
-    around += [(row, 0) for row in range(height - 2, 0, -1)]
-    is_open = [cells[position] != WALL for position in around]
-    if not 0 < sum(is_open) <= len(around) // 2:
+    index = np.arange(cells.size).reshape(cells.shape)
+    around = np.concatenate([index[0], index[1:, -1], index[-1, -2::-1], index[-2:0:-1, 0]])
+    is_open = cells.flat[around] != WALL
+    if not 0 < is_open.sum() <= len(around) / 2:
         return []
-    first = is_open.index(False)  # so that no gap goes over the end of the list
-    runs = groupby(around[first:] + around[:first], key=lambda position: cells[position] != WALL)
-    gaps = [list(run) for is_gap, run in runs if is_gap]
-    return sorted(gap[len(gap) // 2] for gap in gaps)
+    around = np.roll(around, -int(is_open.argmin()))  # so that no gap goes over the end of the list
+    changes = np.flatnonzero(np.diff(cells.flat[around] != WALL, append=False)) + 1
+    middles = np.sort(around[(changes[::2] + changes[1::2]) // 2])
+    return [divmod(middle, cells.shape[1]) for middle in middles.tolist()]

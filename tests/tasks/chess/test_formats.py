@@ -32,7 +32,7 @@ def answers(text: str) -> list[str]:
         (f'[Event "c"]\n\n1. f3 e5 2. g4 Qh4# {{left open\n\n{MATE}', ["d8h4", "d8h4"]),
         (f'[Site "a {{ b"]\n\n1. f3 e5 2. g4 Qh4# *\n\n{MATE}', ["d8h4", "d8h4"]),
         ("1. f3 e5 2. g4 Qh4# *\n\n1. e4 e5 *\n", ["d8h4", "the position after 2 half-moves"]),
-        (f"{POSITION}\n{POSITION}", ["the game's own position, no move given"] * 2),
+        (f"{POSITION}\n{POSITION}", ["the position after 0 half-moves"] * 2),
     ],
 )
 def test_games_of_a_file(text: str, moves: list[str], ends: str) -> None:

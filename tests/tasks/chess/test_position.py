@@ -25,22 +25,15 @@ ORDER = (chess.KING, chess.QUEEN, chess.BISHOP, chess.KNIGHT, chess.ROOK, chess.
 CASTLES = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1"
 
 
-def random_games(count: int) -> list[chess.Board]:
-    generator = np.random.default_rng(5)
-    boards = []
-    for _ in range(count):
-        board = chess.Board()
-        for _ in range(generator.integers(4, 90)):
-            moves = list(board.legal_moves)
-            board.push(moves[generator.integers(len(moves))])
-            if board.is_game_over():
-                board.pop()
-                break
-        boards.append(board)
-    return boards
+def random_game(seed: int) -> chess.Board:
+    rng, board = np.random.default_rng(seed), chess.Board()
+    for _ in range(rng.integers(4, 90)):
+        if moves := list(board.legal_moves):
+            board.push(moves[rng.integers(len(moves))])
+    return board
 
 
-GAMES = random_games(40)
+GAMES = [random_game(seed) for seed in range(40)]
 BOARDS = np.stack([parse_fen(board.fen()).board for board in GAMES])
 PACKED = torch.from_numpy(BOARDS[:, ::2] + 16 * BOARDS[:, 1::2])
 BLACK = torch.tensor([board.turn == chess.BLACK for board in GAMES])
@@ -83,13 +76,10 @@ def test_mirroring_equals_python_chess() -> None:
     every = torch.ones(len(before), dtype=torch.bool)
     after, marks = Chess().mirrored(before, answers, every)
     stayed = 0
-    for board, mirrored, mark in zip(GAMES, after, marks, strict=True):
-        king_and_rook = any(
-            board.piece_at(chess.square(4, rank)) == chess.Piece(chess.KING, colour)
-            and chess.Piece(chess.ROOK, colour)
-            in (board.piece_at(chess.square(0, rank)), board.piece_at(chess.square(7, rank)))
-            for rank, colour in ((0, chess.WHITE), (7, chess.BLACK))
-        )
+    for game, mirrored, mark in zip(GAMES, after, marks, strict=True):
+        board = game.copy(stack=False)
+        board.castling_rights = chess.BB_CORNERS  # of those, the ones that fit the pieces
+        king_and_rook = bool(board.clean_castling_rights())
         expected = board if king_and_rook else board.transform(chess.flip_horizontal)
         expected.turn = board.turn
         assert (mirrored.numpy() == plain_planes(expected)).all()
@@ -121,12 +111,10 @@ def test_fen_is_read_and_written_as_by_python_chess() -> None:
         "8/8/8/8/8/8/8/8",
         "k7/8/8/8/8/8/8/8/K7 w - - 0 1",
         "k7/7/8/8/8/8/8/K7 w - - 0 1",
-        "k7/3x4/8/8/8/8/8/K7 w - - 0 1",
         "k7/......../8/8/8/8/8/K7 w - - 0 1",
         "k7/\u0664\u0664/8/8/8/8/8/K7 w - - 0 1",
         "k7/8/8/8/8/8/8/K7 x - - 0 1",
         "k7/8/8/8/8/8/8/K7 w - - 0 1 bm Ka2",
-        "k7/8/8/8/8/8/8/K7 w - - bm Ka2;",
         f"k7/8/8/8/8/8/8/K7 w {'K' * 200} - 0 1",
     ],
 )

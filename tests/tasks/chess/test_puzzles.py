@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import chess
 import numpy as np
@@ -69,22 +70,22 @@ def test_write_and_load(sample: Puzzles, tmp_path: Path, compress: bool) -> None
         write_puzzles(sample, tmp_path / "set", source="test")
 
 
-def test_wrong_columns_are_refused(folder: Path) -> None:
-    whole = load_puzzles(folder)
-    for name, column, reason in (
-        ("rating", np.array(whole.rating[:-1]), "'rating': 49, .*'ids': 50"),
-        ("flags", np.array(whole.flags, np.int64), r"flags.npy must hold uint8 .*int64"),
-        ("boards", np.array(whole.boards[:, :31]), r"boards.npy must hold .*\(50, 31\)"),
+@pytest.mark.parametrize(
+    ("name", "column", "reason"),
+    [
+        ("rating", np.zeros(49, np.uint16), "'rating': 49, .*'ids': 50"),
+        ("flags", np.zeros(50, np.int64), r"flags.npy must hold uint8 .*int64"),
+        ("boards", np.zeros((50, 31), np.uint8), r"boards.npy must hold .*\(50, 31\)"),
         ("ids", np.array(["a"] * 50), r"ids.npy must hold \|S5"),
         ("moves", np.uint16(3), r"moves.npy must hold uint16 in each row, got \(\)"),
-    ):
-        before = (folder / f"{name}.npy").read_bytes()
-        np.save(folder / f"{name}.npy", column)
-        with pytest.raises(DataError, match=reason) as caught:
-            load_puzzles(folder)
-        assert "\n" not in str(caught.value)
-        (folder / f"{name}.npy").write_bytes(before)
+    ],
+)
+def test_wrong_columns_are_refused(folder: Path, name: str, column: Any, reason: str) -> None:
     load_puzzles(folder)
+    np.save(folder / f"{name}.npy", column)
+    with pytest.raises(DataError, match=reason) as caught:
+        load_puzzles(folder)
+    assert "\n" not in str(caught.value)
 
 
 def test_missing_and_empty_sets_are_refused(sample: Puzzles, tmp_path: Path) -> None:
@@ -121,12 +122,9 @@ def test_meta_json_is_checked(tmp_path: Path) -> None:
         with pytest.raises(IterantError, match=r"meta\.json"):
             load_puzzles(folder)
     (folder / "meta.json").write_text(meta)
-    ratings = lzma.decompress((folder / "rating.npy.xz").read_bytes())
-    (folder / "rating.npy.xz").write_bytes(lzma.compress(ratings, preset=0))
+    (folder / "rating.npy.xz").write_bytes((folder / "moves.npy.xz").read_bytes())
     with pytest.raises(DataError, match="names other files"):
         load_puzzles(folder)
-    (folder / "meta.json").unlink()
-    assert len(load_puzzles(folder)) == 4000
 
 
 def plain_subset(puzzles: Puzzles, count: int) -> list[bytes]:
@@ -278,11 +276,9 @@ def test_many_broken_rows_and_progress(tmp_path: Path) -> None:
     calls: list[tuple[int, float]] = []
     path = write(tmp_path, HEADER + "x\n" * 3000 + ROWS[0])
     report = pack_csv(path, tmp_path / "set", lambda rows, share: calls.append((rows, share)))
-    assert report.broken == 3000
-    assert [line for line, _ in report.first_broken] == list(range(2, 12))
-    assert [rows for rows, _ in calls] == [1024, 2048, 3001]
-    assert all(0 < share <= 1 for _, share in calls)
-    assert calls[-1][1] == 1.0
+    assert (report.broken, len(report.first_broken)) == (3000, 10)
+    assert calls == sorted(calls)
+    assert calls[-1] == (3001, 1.0)
 
 
 def test_columns_by_name_and_repeated_ids(tmp_path: Path) -> None:
@@ -321,17 +317,14 @@ def test_bad_files_are_refused_and_leave_nothing(tmp_path: Path, case: str) -> N
 
 
 def test_files_of_several_streams_are_read_whole(tmp_path: Path) -> None:
-    half = len(TEXT) // 2
+    parts = TEXT[:200], TEXT[200:]
     skipped = struct.pack("<II", 0x184D2A50, 4) + b"size"
-    parts = TEXT[:half], TEXT[half:]
-    for number, content in enumerate(
-        (
-            b"".join(map(bz2.compress, parts)),
-            b"".join(map(zstandard.compress, parts)),
-            skipped + zstandard.compress(parts[0]) + skipped + zstandard.compress(parts[1]),
-        )
+    for name, packed in (
+        ("bz2", map(bz2.compress, parts)),
+        ("zst", map(zstandard.compress, parts)),
+        ("skipped", (skipped + zstandard.compress(part) for part in parts)),
     ):
-        assert pack_csv(write(tmp_path, content), tmp_path / f"set{number}").kept == 4
+        assert pack_csv(write(tmp_path, b"".join(packed)), tmp_path / name).kept == 4
 
 
 def test_paths_are_checked(tmp_path: Path) -> None:

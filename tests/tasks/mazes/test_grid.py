@@ -45,10 +45,8 @@ def test_colours_and_border() -> None:
     assert image[:, :3].sum() == image[:, -3:].sum() == 0
 
 
-def with_blue_pixel() -> NDArray[Any]:
-    image = to_image(np.ones((2, 3, 3), dtype=np.uint8))
-    image[1, :, 4, 4] = (0, 0, 1)
-    return image
+BLUE = to_image(np.ones((2, 3, 3), dtype=np.uint8))
+BLUE[1, :, 4, 4] = (0, 0, 1)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +59,7 @@ def with_blue_pixel() -> NDArray[Any]:
         np.full((1, 3, 12, 12), 255),
         np.full((1, 3, 12, 12), np.nan),
         np.roll(to_image(np.ones((1, 3, 3), dtype=np.uint8)), 1, axis=3),
-        with_blue_pixel(),
+        BLUE,
     ],
 )
 def test_other_images_are_refused(image: NDArray[Any]) -> None:

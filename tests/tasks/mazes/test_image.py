@@ -44,6 +44,13 @@ def read(picture: Pixels | Image.Image) -> Pixels:
     return read_picture(file_of(picture))[0]
 
 
+def check(picture: Pixels | Image.Image, cells: Pixels, *words: str) -> None:
+    """The picture is read as these cells, with a note that matches all of these words."""
+    found, notes = read_picture(file_of(picture))
+    assert np.array_equal(found, cells)
+    assert all(re.search(word, notes[0]) for word in words), notes
+
+
 def drawn(cells: Pixels, widths: Any, margin: int = 0) -> Pixels:
     """Cells of these widths in pixels, on paper."""
     picture = CLOSE[cells.repeat(widths, axis=0).repeat(widths, axis=1)]
@@ -60,9 +67,8 @@ def lines(cells: Pixels, path: int, wall: int, margin: int = 0) -> Pixels:
 @given(st.sampled_from([5, 7, 9, 13]), st.integers(0, 50), st.integers(2, 9), st.integers(0, 30))
 def test_any_scale_and_any_margin(size: int, seed: int, scale: int, margin: int) -> None:
     cells = maze(size, seed)
-    found, notes = read_picture(file_of(drawn(np.pad(cells, 1), scale, margin)))
-    assert np.array_equal(found, cells)
-    assert notes[0].startswith(f"{size} by {size} squares of {scale} pixels, start at row ")
+    words = f"^{size} by {size} squares of {scale} pixels, start at row "
+    check(drawn(np.pad(cells, 1), scale, margin), cells, words)
 
 
 @pytest.mark.parametrize("size", [9, 33])
@@ -97,26 +103,19 @@ def test_scaled_and_blurred(factor: float, how: Image.Resampling) -> None:
 def test_cells_may_be_wider_than_high(squash: float) -> None:
     for seed in range(3):
         with_spots, with_gaps = maze(15, seed), gapped(15, seed)
-        pictures = [
-            (with_spots, drawn(np.pad(with_spots, 1), 11, margin=20)),
-            (with_spots, lines(with_spots, 18, 4, margin=15)),
-            (with_gaps, drawn(np.minimum(with_gaps, FREE), 11, margin=20)),
-        ]
-        for cells, picture in pictures:
+        for cells, picture, words in (
+            (with_spots, drawn(np.pad(with_spots, 1), 11, margin=20), r"of \S+ by 11 pixels"),
+            (with_spots, lines(with_spots, 18, 4, margin=15), "between thin walls"),
+            (with_gaps, drawn(np.minimum(with_gaps, FREE), 11, margin=20), r"of \S+ by 11 pixels"),
+        ):
             height, width = picture.shape[:2]
-            image = Image.fromarray(picture).resize((width, round(squash * height)))
-            found, notes = read_picture(file_of(image))
-            assert np.array_equal(found, cells)
-    assert re.match(r"15 by 15 squares of \S+ by 11 pixels", notes[0])
+            check(Image.fromarray(picture).resize((width, round(squash * height))), cells, words)
 
 
 @pytest.mark.parametrize(("path", "wall"), [(9, 2), (3, 1), (12, 5)])
 @pytest.mark.parametrize("size", [5, 13])
 def test_walls_that_are_lines(path: int, wall: int, size: int) -> None:
-    cells = maze(size, 1)
-    found, notes = read_picture(file_of(lines(cells, path, wall)))
-    assert np.array_equal(found, cells)
-    assert "thin walls" in notes[0]
+    check(lines(maze(size, 1), path, wall), maze(size, 1), "thin walls")
 
 
 @pytest.mark.parametrize(
@@ -186,9 +185,7 @@ def inverted(picture: Pixels) -> Pixels:
 def test_light_walls_on_a_dark_ground(size: int, seed: int, width: int, margin: int) -> None:
     cells = maze(size, seed)
     for picture in (drawn(np.pad(cells, 1), width, margin), lines(cells, 2 * width + 3, 2, margin)):
-        found, notes = read_picture(file_of(inverted(picture)))
-        assert np.array_equal(found, cells)
-        assert notes[0].endswith("; light walls")
+        check(inverted(picture), cells, "; light walls$")
 
 
 def gapped(size: int, seed: int, gaps: int = 2) -> Pixels:
@@ -209,11 +206,8 @@ def test_entrance_and_exit_are_gaps(size: int, seed: int, width: int, margin: in
     shown = np.minimum(cells, FREE)
     wide = [2 * width + 3 if index % 2 else 2 for index in range(len(cells))]
     for picture in (drawn(shown, width, margin), drawn(shown, wide, margin)):
-        for light in (False, True):
-            found, notes = read_picture(file_of(inverted(picture) if light else picture))
-            assert np.array_equal(found, cells)
-            assert "the gaps in the wall around" in notes[0]
-            assert ("light walls" in notes[0]) == light
+        check(picture, cells, "the gaps in the wall around$")
+        check(inverted(picture), cells, "the gaps in the wall around; light walls$")
 
 
 def test_a_photographed_maze_with_gaps() -> None:
