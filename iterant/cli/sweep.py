@@ -40,12 +40,10 @@ def start(
     seeds: Seeds | None = None,
     on: str = "local",
     at_once: Processes | None = None,
-    processes: Processes | None = None,
     threads: Processes = 1,
     device: DeviceName = "auto",
     time: Duration | None = None,
     partition: str | None = None,
-    nodes: Processes = 1,
     gpus_per_node: Annotated[int | None, Parameter(validator=bounds.GPUS)] = None,
     cpus_per_task: Processes | None = None,
     memory: Annotated[float | None, Parameter(validator=bounds.MEMORY_GB)] = None,
@@ -66,14 +64,12 @@ def start(
         seeds: instead of the file's: 0-7 or 0,2,5
         on: local or slurm
         at_once: runs in parallel [default: as many as cores or GPUs and memory allow]
-        processes: processes per run and node, started by torchrun [default: one, or one per GPU]
-        threads: CPU threads per process
+        threads: CPU threads per run
         time: time limit of a job on Slurm, or of the whole sweep on this machine: 90m, 4h
         partition: Slurm partition
-        nodes: nodes per run, on Slurm
-        gpus_per_node: GPUs per node of a run, on Slurm
-        cpus_per_task: CPU cores per node of a run, on Slurm
-        memory: memory per node of a run in GB, on Slurm
+        gpus_per_node: GPUs of the job of a run, on Slurm; a run uses one
+        cpus_per_task: CPU cores of the job of a run, on Slurm
+        memory: memory of the job of a run in GB, on Slurm
         warning: seconds before its time limit at which a job saves a checkpoint
         detach: submit to Slurm and exit
         look: seconds between polls of Slurm's queue
@@ -83,13 +79,11 @@ def start(
     from iterant.runner import sweep as run_sweep
 
     local = on == "local"
-    if local and (partition or gpus_per_node or cpus_per_task or memory or nodes > 1 or detach):
+    if local and (partition or gpus_per_node or cpus_per_task or memory or detach):
         raise UsageError(
-            "--partition, --nodes, --gpus-per-node, --cpus-per-task, --memory and --detach are for "
-            "Slurm; give --on slurm too"
+            "--partition, --gpus-per-node, --cpus-per-task, --memory and --detach are for Slurm; "
+            "give --on slurm too"
         )
-    if processes is None:
-        processes = gpus_per_node or 1
     with output_may_fail():
         final = run_sweep(
             file,
@@ -97,7 +91,7 @@ def start(
             seeds=seeds,
             on=on,
             at_once=at_once,
-            launch=Launch(processes, nodes, threads, device),
+            launch=Launch(threads, device),
             cluster=Cluster(
                 partition=partition,
                 time=time,
@@ -205,31 +199,22 @@ def one(
     run: str,
     /,
     *,
-    begin: Annotated[bool, FLAG] = False,
-    resume: Annotated[bool, FLAG] = False,
     device: DeviceName = "auto",
     trust_code: TrustCode = False,
 ) -> None:
-    """Execute one run of a sweep, as its worker processes do; also works under torchrun.
+    """Execute one run of a sweep, as its worker processes do.
 
     iterant sweep one runs/widths prefix-sums-quick-width32-s0
 
     Args:
         folder: the sweep's folder, runs/NAME
         run: the run's name
-        begin: the run is new [default: look for its folder]
-        resume: the run was started before
     """
     from iterant.runner.worker import STOPPED, run_one
     from iterant.training.logging import LineReporter
 
-    if begin and resume:
-        raise UsageError("--begin and --resume exclude each other; leave one out")
     with output_may_fail():
-        done = run_one(
-            folder, run, resume=resume if begin or resume else None, device=device,
-            trust=trust_code, reporter=LineReporter(echo),
-        )  # fmt: skip
+        done = run_one(folder, run, device=device, trust=trust_code, reporter=LineReporter(echo))
         echo("done" if done else "stopped; continue with the same command")
     if not done:
         sys.exit(STOPPED)

@@ -1,4 +1,4 @@
-"""A sweep on a cluster: submitit submits job arrays, Slurm runs them, torchrun joins GPUs.
+"""A sweep on a cluster: submitit submits job arrays, Slurm runs them.
 
     >>> submit(folder, names, Launch(), Cluster(partition="gpu", time="4h", gpus_per_node=1))
     >>> queued(folder)
@@ -64,21 +64,12 @@ def run_job(path: str, launch: Mapping[str, Any], trusted: Sequence[str], name: 
     for number in (signal.SIGUSR1, signal.SIGTERM):
         # submitit's own handlers would requeue before the run has saved.
         signal.signal(number, lambda code, _: received.append(signal.Signals(code).name))
-    folder, processes = SweepFolder.open(path), Launch(**launch)
-    job, head = os.environ["SLURM_JOB_ID"], os.environ.get("SLURM_NODEID", "0") == "0"
-    rendezvous: list[str] = []
-    if processes.nodes > 1:  # rendezvous on the first node, at a port derived from the job
-        nodes = _slurm("scontrol", "show", "hostnames", os.environ["SLURM_JOB_NODELIST"])
-        port, restarts = 20_000 + int(job) % 20_000, os.environ.get("SLURM_RESTART_COUNT", "0")
-        rendezvous = ["--rdzv-backend", "c10d", "--rdzv-id", f"{job}-{restarts}",
-                      "--rdzv-endpoint", f"{nodes.split()[0]}:{port}"]  # fmt: skip
-    how = supervise(
-        folder, name, processes, head=head, rendezvous=rendezvous,
-        stop=lambda: received[0] if received else None,
-    )  # fmt: skip
-    if how == "stopped" and head and "SIGUSR1" in received and "SIGTERM" not in received:
-        array, task = (os.environ.get(f"SLURM_ARRAY_{word}_ID") for word in ("JOB", "TASK"))
-        _slurm("scontrol", "requeue", job if array is None else f"{array}_{task}")
+    folder = SweepFolder.open(path)
+    how = supervise(folder, name, Launch(**launch), stop=lambda: next(iter(received), None))
+    if how == "stopped" and "SIGUSR1" in received and "SIGTERM" not in received:
+        job, array = os.environ["SLURM_JOB_ID"], os.environ.get("SLURM_ARRAY_JOB_ID")
+        word = job if array is None else f"{array}_{os.environ['SLURM_ARRAY_TASK_ID']}"
+        _slurm("scontrol", "requeue", word)
     if how == "failed":
         raise TrainingStopped(f"run {name} failed: {folder.failures(name).error}")
     return how
@@ -113,9 +104,9 @@ def submit(
     }
     executor.update_parameters(
         name=folder.plan.name,
-        nodes=launch.nodes,
+        nodes=1,
         tasks_per_node=1,
-        cpus_per_task=cluster.cpus_per_task or launch.threads * launch.processes,
+        cpus_per_task=cluster.cpus_per_task or launch.threads,
         timeout_min=cluster.minutes,
         slurm_array_parallelism=at_once or LARGEST_ARRAY,
         # submitit starts the job by -m, which would put the current folder first on the path.

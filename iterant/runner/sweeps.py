@@ -84,8 +84,6 @@ def sweep(
         raise UsageError("seeds are for a plan in a file; give them to planned() instead")
     launch, cluster = launch or Launch(), cluster or Cluster()
     limit = None if time_limit is None else seconds(time_limit)
-    if launch.nodes > 1 and on == "local":
-        raise UsageError(f"this machine is one node; several need {argument('on', 'slurm')}")
     if results is not None:
         check_writable_folder(results)
     path = Path("runs") / plan.name if out is None else Path(out)

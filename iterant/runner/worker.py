@@ -71,8 +71,6 @@ class Job:
     folder: SweepFolder
     planned: PlannedRun
     device: str = "auto"
-    resume: bool | None = None
-    """Whether to continue its folder; None: if there is one"""
     reporter: Reporter = field(default_factory=Reporter)
 
     @property
@@ -87,7 +85,6 @@ class Job:
         ``suffix``: of the folder of a variant with ``changes``.
         """
         name, planned = self.planned.name + suffix, self.planned
-        resume = self.folder.is_started(name) if self.resume is None or suffix else self.resume
         tensorboard = self.folder.plan.options.get("tensorboard", False)
         options |= {
             "device": self.device,
@@ -95,7 +92,7 @@ class Job:
             "reporter": TensorBoardReporter(self.reporter) if tensorboard else self.reporter,
         }
         path = self.folder.run_path(name)
-        if resume:
+        if self.folder.is_started(name):
             return train(resume=path, **options)
         recipe = recipe_for(self.task, planned.recipe, **{**planned.changes, **(changes or {})})
         return train(planned.task, recipe=recipe, seed=planned.seed, out=path, **options)
@@ -106,8 +103,6 @@ def train_and_evaluate(job: Job) -> dict[str, Any] | None:
     start, run = time.monotonic(), job.train()
     if run.state != "finished":
         return None
-    if int(os.environ.get("RANK", "0")):
-        return {}
     before = job.folder.outcome(job.planned.name, partial=True)
     before = before or {"seconds": time.monotonic() - start, "tests": {}}
     tests = dict(before["tests"])
@@ -131,8 +126,7 @@ def run_one(path: str | Path, name: str, *, trust: bool = False, **options: Any)
     """Execute a run of a sweep; False: it was stopped before the end.
 
     ``trust``: import the user-defined task and network that the plan names for this run.
-    ``options``: fields of `Job`. Under torchrun the processes must agree on whether to resume,
-    because the first of them creates the folder.
+    ``options``: fields of `Job`.
     """
     folder = SweepFolder.open(path)
     job = Job(folder, folder.run(name), **options)
@@ -141,10 +135,9 @@ def run_one(path: str | Path, name: str, *, trust: bool = False, **options: Any)
         _ = job.task  # imported here, where the plan's names are allowed and errors name the plan
     if _SUPERVISED in os.environ:
         threading.Thread(target=_stop_with_parent, daemon=True).start()
-    first = os.environ.get("RANK", "0") == "0"
-    with folder.work_lock(name) if first else contextlib.nullcontext():
+    with folder.work_lock(name):
         outcome = execute(job)
-        if outcome is not None and first:
+        if outcome is not None:
             folder.write_outcome(name, outcome)
     return outcome is not None
 
@@ -162,39 +155,24 @@ def _user_code(run: PlannedRun) -> list[str]:
 
 @dataclass(frozen=True)
 class Launch:
-    """The processes of one run."""
+    """How the process of a run is started."""
 
-    processes: int = 1
-    """On every node; more than one in all are joined by torchrun"""
-    nodes: int = 1
     threads: int = 1
-    """Of a process on the CPU: results are equal bit for bit only with the same number"""
+    """On the CPU: results are equal bit for bit only with the same number"""
     device: str = "auto"
 
     def __post_init__(self) -> None:
-        for word in ("processes", "nodes", "threads"):
-            if getattr(self, word) < 1:
-                raise UsageError(f"{word} must be at least 1, got {getattr(self, word)}")
+        if self.threads < 1:
+            raise UsageError(f"threads must be at least 1, got {self.threads}")
 
 
-def command_for(
-    folder: SweepFolder,
-    name: str,
-    launch: Launch,
-    *,
-    rendezvous: Sequence[str] = (),
-) -> list[str]:
-    """The command line of a run; ``rendezvous``: torchrun's options where it has many nodes."""
-    worker = ["-m", "iterant", "sweep", "one", str(folder.path), name, "--device", launch.device,
-              "--resume" if folder.is_started(name) else "--begin"]  # fmt: skip
+def command_for(folder: SweepFolder, name: str, device: str) -> list[str]:
+    """The command line of a run."""
+    worker = ["-m", "iterant", "sweep", "one", str(folder.path), name, "--device", device]
     code = _user_code(folder.run(name))
     if code and set(code) <= set(registry.allowed()):
         worker.append("--trust-code")
-    if launch.processes * launch.nodes == 1:
-        return [sys.executable, *worker]
-    return [sys.executable, "-m", "torch.distributed.run", "--max-restarts", "0",
-            "--nnodes", str(launch.nodes), "--nproc-per-node", str(launch.processes),
-            *(rendezvous or ["--standalone"]), *worker]  # fmt: skip
+    return [sys.executable, *worker]
 
 
 def supervise(
@@ -204,33 +182,30 @@ def supervise(
     *,
     stop: Stop,
     environment: Mapping[str, str] | None = None,
-    rendezvous: Sequence[str] = (),
-    head: bool = True,
 ) -> str:
     """Run the process of a run, again if it fails; returns "done", "stopped" or "failed".
 
     If another process works on the run, such as a job on a cluster or one of an earlier start that
-    still saves, wait for it. ``head``: whether this is the node that records failures.
+    still saves, wait for it.
     """
     failures, waited = folder.failures(name).failures, False
     work = make_folder(folder.work_path(name))
     while stop() is None:
         if failures >= ATTEMPTS:
             return "failed"
-        if head and folder.worker(name) is not None:
+        if folder.worker(name) is not None:
             waited = True
             time.sleep(0.1)
             continue
         if waited and folder.outcome(name) is not None:
             return "done"
-        command = command_for(folder, name, launch, rendezvous=rendezvous)
+        command = command_for(folder, name, launch.device)
         variables = {
             **os.environ,
             "OMP_NUM_THREADS": str(launch.threads),
             "PYTHONUNBUFFERED": "1",
             # -m would put the current folder first on the path, before the standard library.
             "PYTHONSAFEPATH": "1",
-            "TORCHELASTIC_SIGNALS_TO_HANDLE": "SIGTERM,SIGINT,SIGHUP,SIGQUIT,SIGUSR1",
             _SUPERVISED: "1",
             **(environment or {}),
         }
@@ -240,10 +215,9 @@ def supervise(
         if code == STOPPED or stop() is not None:
             return "stopped"
         failures += 1
-        if head:
-            # A full disk may be why it failed; then only this process counts.
-            with contextlib.suppress(RunError):
-                folder.write_failures(name, Failures(failures, failure_reason(work / LOG, code)))
+        # A full disk may be why it failed; then only this process counts.
+        with contextlib.suppress(RunError):
+            folder.write_failures(name, Failures(failures, failure_reason(work / LOG, code)))
     return "stopped"
 
 
@@ -267,8 +241,7 @@ def _run_process(
                 return process.wait(0.1)
             reason = stop()
             if reason == KILL:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
+                process.kill()
             elif reason is not None and not terminated:
                 terminated = True
                 process.terminate()
@@ -293,12 +266,10 @@ def failure_reason(log: Path, code: int) -> str:
 def capacity(launch: Launch) -> int:
     """How many runs fit on this machine side by side: by GPUs, or by cores and memory."""
     if registry.device(launch.device).type == "cuda":
-        gpus = 1 if ":" in launch.device else torch.cuda.device_count()
-        return max(1, gpus // launch.processes)
+        return 1 if ":" in launch.device else torch.cuda.device_count()
     machine = hardware()
-    cores = machine["cores"] // (launch.processes * launch.threads)
     memory = machine["memory_gib"] or math.inf  # None: not known
-    return max(1, int(min(cores, memory // (_GIB_PER_PROCESS * launch.processes))))
+    return max(1, int(min(machine["cores"] // launch.threads, memory // _GIB_PER_PROCESS)))
 
 
 def run_local(
@@ -332,7 +303,7 @@ def run_local(
         def run_in_slot(name: str) -> str:
             slot = slots.get()
             try:
-                gpus = _visible_gpus(slot, launch)
+                gpus = _visible_gpu(slot, launch.device)
                 how = supervise(folder, name, launch, stop=stop, environment=gpus)
                 return f"failed: {folder.failures(name).error}" if how == "failed" else how
             except IterantError as error:
@@ -351,12 +322,10 @@ def run_local(
         return stop()
 
 
-def _visible_gpus(slot: int, launch: Launch) -> dict[str, str]:
-    """The GPUs of one slot, unless the device is a CPU or names its GPU."""
-    if registry.device(launch.device).type != "cuda" or ":" in launch.device:
+def _visible_gpu(slot: int, device: str) -> dict[str, str]:
+    """The GPU of one slot, unless the device is a CPU or names its GPU."""
+    if registry.device(device).type != "cuda" or ":" in device:
         return {}
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     gpus = visible.split(",") if visible else list(map(str, range(torch.cuda.device_count())))
-    first = slot * launch.processes
-    chosen = [gpus[(first + k) % len(gpus)] for k in range(launch.processes)]
-    return {"CUDA_VISIBLE_DEVICES": ",".join(chosen)}
+    return {"CUDA_VISIBLE_DEVICES": gpus[slot % len(gpus)]}

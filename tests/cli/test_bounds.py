@@ -23,7 +23,6 @@ WORDS: dict[str, dict[str, str]] = {
                 "--max-steps": "9"},
     "reproduce": {"": "fig-width --results none"},
     "sweep": {"": "study.toml --on nowhere"},
-    "sweep one": {"": "none run --begin --resume"},
     "bench train": {"--width": "4", "--steps": "1", "--rounds": "1", "--batch": "2"},
     "bench solve": {"--task": "prefix-sums", "--size": "8", "--rounds": "1", "--count": "1"},
 }  # fmt: skip

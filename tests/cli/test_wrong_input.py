@@ -27,7 +27,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("data chess none.csv --out new", "none.csv"),
         ("runs nowhere", "there is no folder"),
         ("solve m0", "a run is given as --net m0"),
-        ("sweep x.toml --nodes 2", "for Slurm; give --on slurm too"),
+        ("sweep x.toml --memory 2", "for Slurm; give --on slurm too"),
         ("bench train --rounds=.5", "--rounds takes a whole number, got .5"),
     ],
     "sample": [

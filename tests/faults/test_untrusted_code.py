@@ -22,7 +22,7 @@ from iterant import registry
 from iterant.cli.main import run as run_command
 from iterant.errors import IterantError, UntrustedCode, UsageError
 from iterant.io import RunFolder, save_weights, write_json
-from iterant.runner import Launch, Plan, PlannedRun, SweepFolder, planned
+from iterant.runner import Plan, PlannedRun, SweepFolder, planned
 from iterant.runner.worker import command_for, run_one
 
 TINY: dict[str, Any] = {
@@ -222,7 +222,7 @@ def test_trusting_a_sweep_does_not_trust_the_folders_of_its_runs() -> None:
     change(net={"kind": NET, "config": {"dims": 1, "channels": 1}})
     shutil.copytree("folder", "strange/runs/a-s0")
     with pytest.raises(UntrustedCode, match=re.escape("'strange/runs/a-s0': the net")):
-        run_one("strange", "a-s0", trust=True, resume=True)
+        run_one("strange", "a-s0", trust=True)
     assert not traced()
 
 
@@ -384,5 +384,5 @@ def test_a_plan_made_in_python_is_the_callers() -> None:
     plan = planned("mine", task="prefix-sums", fields={**fields, "net": NET})
     stored = SweepFolder.prepare("strange", plan)
     (mine,) = stored.planned.keys() - {"a-s0"}
-    assert "--trust-code" in command_for(stored, mine, Launch())
-    assert "--trust-code" not in command_for(stored, "a-s0", Launch())
+    assert "--trust-code" in command_for(stored, mine, "auto")
+    assert "--trust-code" not in command_for(stored, "a-s0", "auto")

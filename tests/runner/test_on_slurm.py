@@ -17,7 +17,7 @@ import pytest
 from small_sweeps import SLOW, assert_same_runs, small_plan
 
 from iterant.io import RunFolder
-from iterant.runner import Cluster, Launch, Plan, SweepFolder, SweepStatus, status, sweep
+from iterant.runner import Cluster, Plan, SweepFolder, SweepStatus, status, sweep
 from iterant.runner.slurm import queued, submitted
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
@@ -159,19 +159,6 @@ def test_a_job_at_its_time_limit_is_queued_again(slurm: None, tmp_path: Path) ->
     assert (stopped.returncode, stopped.stdout) == (0, "1 job was cancelled\n"), stopped.stderr
     until(lambda: not queued(folder), "it leaves the queue")
     assert status(folder, queued(folder)).counts["left"] == 1
-
-
-def test_several_processes_in_a_job(slurm: None, tmp_path: Path) -> None:
-    plan = small_plan("joined", seeds=[0])
-    watched = Watched(plan, tmp_path / "joined", launch=Launch(processes=2), at_once=1)
-    assert watched.ended().counts["done"] == 1
-    (name,) = watched.folder.planned
-    joined = RunFolder.open(watched.folder.run_path(name))
-    assert sweep(plan, out=tmp_path / "alone", results=None).counts["done"] == 1
-    alone = RunFolder.open(tmp_path / "alone" / "runs" / name)
-    ours, theirs = joined.load("last")[0], alone.load("last")[0]
-    for key, value in theirs.items():
-        assert ours[key].double().allclose(value.double(), rtol=1e-3, atol=2e-5), key
 
 
 def test_an_error_of_slurm_is_one_line(slurm: None, tmp_path: Path) -> None:

@@ -195,7 +195,7 @@ def test_collect_runs_of_another_job(tmp_path: Path) -> None:
 
 def test_a_pickled_job_has_only_strings() -> None:
     content = cloudpickle.dumps(
-        functools.partial(run_job, "/folder", {"processes": 1}, ("mine:Net",), "run")
+        functools.partial(run_job, "/folder", {"threads": 1}, ("mine:Net",), "run")
     )
     strings = {arg for _, arg, _ in pickletools.genops(content) if isinstance(arg, str)}
     assert strings >= {"iterant.runner.slurm", "run_job", "/folder", "mine:Net", "run"}
@@ -207,7 +207,6 @@ def test_a_job_may_import_what_its_sweep_may(
 ) -> None:
     folder = SweepFolder.prepare(tmp_path, small_plan(seeds=[0]))
     seen: list[tuple[str, ...]] = []
-    monkeypatch.setenv("SLURM_JOB_ID", "1")
     monkeypatch.setattr("signal.signal", lambda *_: None)
     monkeypatch.setattr(slurm, "supervise", lambda *_, **__: seen.append(registry.allowed()))
     run_job(str(folder.path), {}, ["mine:Net"], next(iter(folder.planned)))
@@ -217,10 +216,9 @@ def test_a_job_may_import_what_its_sweep_may(
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Launch(processes=0), "processes must be at least 1"),
+        (lambda: Launch(threads=0), "threads must be at least 1"),
         (lambda: sweep("x.toml", on="moon"), "unknown place 'moon'"),
         (lambda: sweep("x.toml", at_once=0), "at_once must be at least 1"),
-        (lambda: sweep(small_plan(), launch=Launch(nodes=2)), "this machine is one node"),
         (lambda: sweep(small_plan(), seeds="0-3"), "seeds are for a plan in a file"),
         (lambda: sweep(small_plan(), results=__file__), "is not a folder"),
     ],

@@ -19,7 +19,6 @@ from iterant.runner import worker as worker_module
 from iterant.runner.worker import (
     STOPPED,
     capacity,
-    command_for,
     failure_reason,
     run_local,
     supervise,
@@ -29,7 +28,7 @@ from iterant.runner.worker import (
 def replace_process(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     """Run a script as the process of each run; its argument is the run's work folder."""
 
-    def command(folder: SweepFolder, name: str, launch: Launch, **_: Any) -> list[str]:
+    def command(folder: SweepFolder, name: str, _: str) -> list[str]:
         return [sys.executable, "-c", script, str(folder.work_path(name))]
 
     monkeypatch.setattr(worker_module, "command_for", command)
@@ -93,16 +92,6 @@ def test_failure_reason(tmp_path: Path, log: str, code: int, reason: str) -> Non
     assert failure_reason(tmp_path / "log", code) == reason
 
 
-def test_several_processes_are_started_by_torchrun(tmp_path: Path) -> None:
-    folder = SweepFolder.prepare(tmp_path, small_plan(seeds=[0]))
-    (name,) = folder.planned
-    single = command_for(folder, name, Launch())
-    assert single[1:6] == ["-m", "iterant", "sweep", "one", str(tmp_path)]
-    several = command_for(folder, name, Launch(processes=2))
-    assert several[1:3] == ["-m", "torch.distributed.run"]
-    assert several[-len(single) + 1 :] == single[1:]
-
-
 def test_exit_codes_of_the_process(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,7 +108,7 @@ def test_exit_codes_of_the_process(
     with monkeypatch.context() as patched:
         patched.setattr("iterant.training.loop.Clock.over", True)
         assert exit_code(name) == STOPPED
-    assert exit_code(name, "--resume") == 0
+    assert exit_code(name) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "done"
 
 
@@ -136,7 +125,7 @@ def test_number_of_runs_in_parallel(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     run_local(folder, names, Launch(), at_once=1, on_end=ends.__setitem__, limit=1e-9)
     assert ends == dict.fromkeys(names, "stopped")
     assert capacity(Launch()) >= 1
-    assert capacity(Launch(processes=10_000)) == 1
+    assert capacity(Launch(threads=10_000)) == 1
 
 
 @pytest.mark.parametrize(("interrupts", "ignored"), [(1, False), (2, True)])
