@@ -172,14 +172,10 @@ def _train_missing(
     time = duration(todo.estimate(runs))
     here = "" if registry.device(device).type == "cuda" else ", and far longer here without a GPU"
     echo(f"missing: {counted(len(runs), 'run')}, about {time} on one H200{here}")
-    try:
-        left = todo.train_missing(
-            runs, out=folders[-1], device=device, budget=budget, say=echo,
-            data=None if data is None else str(data),
-        )  # fmt: skip
-    except KeyboardInterrupt:
-        echo("what was trained is kept; the same command continues from there")
-        raise
+    left = todo.train_missing(
+        runs, out=folders[-1], device=device, budget=budget, say=echo,
+        data=None if data is None else str(data),
+    )  # fmt: skip
     if left:
         echo(f"not done: {', '.join(left)}; give the same command again")
 

@@ -4,8 +4,7 @@
     >>> estimate(runs)                                   # seconds on an H200
     >>> train_missing(runs, out="results/runs", budget="10m")
 
-The runs are a plan of `iterant.runner`, whose folder is ``runs/campaign``: a process for each, as
-many side by side as fit, resumed where they were stopped. The job of each is `train_and_measure`.
+The runs are a sweep in the folder ``runs/campaign`` whose job is `train_and_measure`.
 A run ends with its recipe, or when validation is perfect: the first of equally good checkpoints is
 tested, so no later epoch could replace it. A record has curves, counts and a history, about ten
 thousand bytes per run.
@@ -29,17 +28,17 @@ from iterant.evaluation import evaluate_batch, resolve_steps
 from iterant.experiments.catalogue import Experiment
 from iterant.experiments.models import MODELS, OURS, Model, SizeTest, StudySpec
 from iterant.experiments.records import CONFIDENT, Records, keep_record, read_records
-from iterant.formatting import seconds
 from iterant.halting import MostConfident
 from iterant.io import RunFolder
 from iterant.io.files import PathLike, check_writable_folder
 from iterant.nets.protocol import Net
 from iterant.runner.folder import SweepFolder
 from iterant.runner.plan import Plan, PlannedRun
-from iterant.runner.worker import Job, Launch, Say, run_local
+from iterant.runner.sweeps import sweep
+from iterant.runner.worker import Job, Launch, Say
 from iterant.tasks.protocol import Batch, Task
 from iterant.training.data import TrainingSet
-from iterant.training.loop import PERFECT, Clock
+from iterant.training.loop import PERFECT
 from iterant.training.recipe import recipe_from_json
 from iterant.zoo.loading import load
 
@@ -102,8 +101,9 @@ def train_missing(
 ) -> list[str]:
     """Train and measure these runs, write records to ``out``; return the names without one.
 
-    Runs that have a record there are skipped; one that reaches the end of the budget saves and is
-    resumed by the next call. ``precision``: of the paper's models (default: fp16 on a GPU).
+    This is a sweep in ``folder``: runs that reach the end of the budget save and are resumed by
+    the next call, and records are written when it ends. Runs that have a record are skipped.
+    ``precision``: of the paper's models (default: fp16 on a GPU).
     """
     recorded = read_records(out).names
     precision = precision or ("fp16" if registry.device(device).type == "cuda" else None)
@@ -115,28 +115,19 @@ def train_missing(
         if precision is not None and model.recipe_name != OURS:
             run = replace(run, changes={**run.changes, "precision": precision})
         planned.append(run)
+    check_writable_folder(out if Path(out).suffix != ".jsonl" else Path(out).parent)
+    check_writable_folder(folder)
     plan = Plan(Path(folder).name, tuple(planned), data=data, job="train-and-measure")
-    names = [run.name for run in planned]
-    for place in (out, folder):
-        check_writable_folder(place if Path(place).suffix != ".jsonl" else Path(place).parent)
-    left, clock = list(names), Clock(None)
-
-    def ended(name: str, how: str) -> None:
-        outcome = sweep.outcome(name)
-        if how == "done" and outcome is not None:
-            left.remove(name)
-            keep_record(out, name, outcome["record"], outcome["record"]["seed"])
-            how = "recorded"
-        say(f"{name}: {how} after {clock.elapsed:.0f} s")
-
-    with SweepFolder.locked(folder, plan) as sweep:
-        say(f"logs are in {sweep.work_path('NAME') / 'log'}")
-        reason = run_local(
-            sweep, names, Launch(device=device), at_once=processes, on_end=ended,
-            limit=None if budget is None else seconds(budget),
-        )  # fmt: skip
-    if reason not in (None, "the time limit"):
-        raise KeyboardInterrupt
+    launch = Launch(device=device)
+    sweep(plan, out=folder, launch=launch, at_once=processes, time_limit=budget, results=None,
+          say=say)  # fmt: skip
+    trained, left = SweepFolder.open(folder), []
+    for run in planned:
+        outcome = trained.outcome(run.name)
+        if outcome is None:
+            left.append(run.name)
+        else:
+            keep_record(out, run.name, outcome["record"], run.seed)
     return left
 
 

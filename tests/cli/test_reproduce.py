@@ -19,6 +19,7 @@ from iterant.experiments.models import MODELS
 from iterant.experiments.records import read_records
 from iterant.io import append_line
 from iterant.io.results import make_result
+from iterant.runner import sweeps
 from iterant.tasks.chess.task import SAMPLE
 
 
@@ -99,7 +100,7 @@ def test_a_missing_run_is_trained_and_recorded(
     words = ("compare-n-zero", "--seeds", 1, "--budget", "9m", "--device", "cpu")
     text = reproduce(*words)
     assert "missing: 1 run, about" in text
-    assert "sums-n0-s0: recorded after" in text
+    assert "sums-n0-s0: done" in text
     (record,) = read_records("results/runs").of("sums-n0")
     assert (record.seed, len(record.tests["512"]["solved"])) == (0, 500)
     assert "every run is there already" in reproduce(*words)
@@ -131,7 +132,7 @@ def test_errors_before_training(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("ITERANT_DATA", raising=False)
-    monkeypatch.setattr(reproducing, "run_local", lambda *_, **__: pytest.fail("it began"))
+    monkeypatch.setattr(sweeps, "run_local", lambda *_, **__: pytest.fail("it began"))
     Path("runs").touch()
     text = reproduce(*words, "--budget", "1m", "--device", "cpu", code=2)
     assert problem in text
@@ -145,16 +146,6 @@ def test_tables_are_printed_if_figures_cannot_be_drawn(tmp_path: Path, command: 
     assert code == 1
     assert "98.00 % at 2" in output
     assert errors.count("\n") == 1
-
-
-def test_interrupted(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: Any, **__: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(reproducing, "train_missing", interrupted)
-    code, output, _ = command("reproduce", "fig-width", "--budget", "1m", "--device", "cpu")
-    assert code == 130
-    assert output.endswith("the same command continues from there\n")
 
 
 def test_missing_folders_and_cut_files(tmp_path: Path, reproduce: Any) -> None:

@@ -25,7 +25,7 @@ from iterant.experiments.reproduce import (
     train_missing,
 )
 from iterant.io import RunFolder
-from iterant.runner import Launch, SweepFolder
+from iterant.runner import Launch, SweepFolder, sweeps
 from iterant.runner.worker import run_one
 from iterant.training.loop import PERFECT, Loop, Validator
 from iterant.training.run import recipe_for
@@ -56,7 +56,7 @@ def _models(monkeypatch: pytest.MonkeyPatch) -> None:
             done = run_one(folder.path, name, device=launch.device)
             on_end(name, "done" if done else "stopped")
 
-    monkeypatch.setattr(reproducing, "run_local", run_in_process)
+    monkeypatch.setattr(sweeps, "run_local", run_in_process)
 
 
 def train(path: Path, runs: list[str], **how: Any) -> list[str]:
