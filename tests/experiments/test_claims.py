@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from fake_records import keep, keep_count
 
-from iterant.experiments.catalogue import EXPERIMENTS
 from iterant.experiments.claims import CLAIMS
 from iterant.experiments.records import read_records, read_results
 from iterant.experiments.report import headline, results_page
@@ -36,11 +35,10 @@ def curves(by_model: Mapping[str, Sequence[Sequence[int]]], **how: Any) -> Write
     return write
 
 
-def falls(last: int, *, without: bool = True) -> Write:
+def falls(last: int) -> Write:
     """Problems solved at the end, of 1000 at the peak: ``last`` with recall, fewer without."""
     models = {f"sums-recall-a{alpha}": [[1000, last]] * 3 for alpha in "01"}
-    if without:
-        models |= {f"sums-dt-a{alpha}": [[1000, end] for end in (100, 200, 300)] for alpha in "01"}
+    models |= {f"sums-dt-a{alpha}": [[1000, end] for end in (100, 200, 300)] for alpha in "01"}
     return curves(models, size="48")
 
 
@@ -79,20 +77,11 @@ def large(size: str, solved: Sequence[int], twice: int = 100, *, problems: int =
     return write
 
 
-def both(one: Write, other: Write) -> Write:
-    def write(folder: Path) -> None:
-        one(folder)
-        other(folder)
-
-    return write
-
-
 @pytest.mark.parametrize(
     ("claim", "write", "verdict"),
     [
         ("n-zero", curves({BEST: [[1000]] * 5, N_ZERO: [[900], [910], [920]]}), "reproduced"),
         ("n-zero", curves({BEST: [[1000]] * 5, N_ZERO: [[1000]] * 3}), "not seen"),
-        ("n-zero", curves({BEST: [[1000]] * 5, N_ZERO: [[900], [910]]}), "too few seeds"),
         # An interval far wider than the paper's 6.85 points.
         ("n-zero", curves({BEST: [[1000]] * 5, N_ZERO: [[1000], [0], [1000]]}), "too few seeds"),
         ("n-zero", curves({BEST: [[1000]] * 5}), "not run"),
@@ -104,31 +93,23 @@ def both(one: Write, other: Write) -> Write:
         ("twice-the-iterations", curves({SLOW: [[0] * 4 + [1000]] * 3, BEST: FOUR}), "not seen"),
         ("twice-the-iterations", curves({SLOW: [[0] * 1 + [1000]] * 3, BEST: FOUR}), "contrary"),
         ("depth-plateau", curves({BEST: [[1000]] * 3, f"{BEST}-m40": [[1000]] * 3}), "reproduced"),
-        ("depth-plateau", curves({BEST: [[1000]] * 3, f"{BEST}-m40": [[800]] * 3}), "contrary"),
         ("depth-plateau", curves({BEST: [[1000]] * 3, f"{BEST}-m40": [[955]] * 3}),
          "too few seeds"),
         ("feed-forward", curves({"sums-ff": [[0]] * 3}), "reproduced"),
-        ("feed-forward", curves({"sums-ff": [[500]] * 3}), "contrary"),
         ("overthinking-sums", falls(1000), "reproduced"),
         ("overthinking-sums", falls(960), "too few seeds"),
         ("overthinking-sums", falls(500), "contrary"),
-        ("overthinking-sums", falls(1000, without=False), "not run"),
         ("bit-flip", flips([LINE] * 3), "reproduced"),
         ("bit-flip", flips([LINE] * 2), "too few seeds"),
         ("bit-flip", flips([LINE, LINE, [40.0, 5.0, 40.0, 10.0]]), "not seen"),
         ("bit-flip", flips([[10.0, 20.0, 30.0, 40.0]] * 3), "contrary"),  # a line, but rising
         ("bit-flip", flips([[40.0, 30.0, None, 10.0]] * 3), "contrary"),  # no recovery at index 2
-        ("bit-flip", flips([]), "not run"),
         ("fixed-point-mazes", changes(0.01, 1e9), "reproduced"),
         ("fixed-point-mazes", changes(0.01, None), "reproduced"),  # overflow
         ("fixed-point-mazes", changes(0.5, 1e9), "contrary"),
         ("fixed-point-mazes", changes(0.01, 0.5), "contrary"),
         ("mazes-201", large("201", [90, 92, 94]), "reproduced"),
         ("mazes-201", large("201", [35, 40, 45]), "contrary"),
-        ("mazes-201", large("201", [90]), "too few seeds"),
-        # Of two tests of one network, the one with more problems counts.
-        ("mazes-201", both(large("201", [90] * 3), large("201", [0] * 3, 0, problems=5)),
-         "reproduced"),
         ("mazes-801", large("801", [0], 1, problems=1), "reproduced"),
         ("mazes-801", large("801", [0], 0, problems=1), "not seen"),
     ],
@@ -157,17 +138,9 @@ def test_links_of_the_page_resolve() -> None:
     page = (REPOSITORY / "RESULTS.md").read_text(encoding="utf-8")
     titles = re.findall(r"^##+ (.*)$", page, flags=re.MULTILINE)
     # As GitHub makes them: lower case, letters, digits and hyphens, a hyphen for every space.
-    anchors = {
-        "".join(c for c in title.lower().replace(" ", "-") if c.isalnum() or c in "-_")
-        for title in titles
-    }
-    links = re.findall(r"\]\(([^)]*)\)", page)
-    assert len(links) > 2 * len(EXPERIMENTS)
-    for link in links:
-        if link.startswith("#"):
-            assert link[1:] in anchors
-        else:
-            assert (REPOSITORY / link).exists(), link
+    anchors = {re.sub(r"[^\w-]", "", title.lower().replace(" ", "-")) for title in titles}
+    for link in re.findall(r"\]\(([^)]*)\)", page):
+        assert link[1:] in anchors if link[0] == "#" else (REPOSITORY / link).exists(), link
 
 
 def test_the_readme_has_the_numbers_of_the_records() -> None:

@@ -1,4 +1,7 @@
-"""Figures: lines are means over seeds with their standard errors; grids; styles."""
+"""Figures: lines are means over seeds with their standard errors; grids.
+
+`test_results_page` compares the lines of every figure with those of the recorded pictures.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from fake_records import keep
 
 from iterant.draw.plots import Line
 from iterant.experiments.catalogue import EXPERIMENTS
-from iterant.experiments.figures import figure_panels, lines_of, save_pictures, style_of
+from iterant.experiments.figures import figure_panels, lines_of, save_pictures
 from iterant.experiments.records import Records, read_records
 
 
@@ -64,27 +67,3 @@ def test_mean_change_is_nan_where_a_seed_overflows(tmp_path: Path) -> None:
     assert math.isnan(line.trace.y[2]), "not 7, the mean of the other seed"
     assert cell("fig-prefix-delta", records) == "– (overflow in 1 of 2)"
     assert len(save_pictures(EXPERIMENTS["fig-prefix-delta"], records, tmp_path)) == 2
-
-
-@pytest.mark.parametrize(("share", "drawn"), [(0.79, True), (0.01, False), (0.0, False)])
-def test_share_of_flipped_bits_recovered_from(tmp_path: Path, share: float, drawn: bool) -> None:
-    mean = None if share == 0 else 12.0
-    studies = {"bit-flip": {"recovered": share, "mean iterations": mean,
-                            "mean iterations by index": [mean, None]}}  # fmt: skip
-    keep(tmp_path, "sums-recall-a1", 0, [1], studies=studies)
-    records = read_records(tmp_path)
-    by_label = lines("fig-overthinking", records)
-    assert (f"DT-Recall, α = 1 ({100 * share:.0f} % recovered)" in by_label) == drawn
-    if drawn:
-        (line,) = by_label.values()
-        assert (line.trace.y[0], math.isnan(line.trace.y[1])) == (12, True)
-        assert list(line.trace.x) == [0, 1], "indices start at 0"
-        assert len(save_pictures(EXPERIMENTS["fig-overthinking"], records, tmp_path)) == 2
-    number = "–" if mean is None else "12.00"
-    assert cell("fig-overthinking", records) == f"{number} ({100 * share:.1f} % recovered)"
-
-
-def test_networks_without_recall_are_dashed_as_in_the_paper() -> None:
-    dt, recall = ([style_of(f"sums-{net}-a{alpha}") for alpha in "01"] for net in ("dt", "recall"))
-    assert [style["stroke"] for style in (*dt, *recall)] == [1, 1, 0, 0], "dashed, solid"
-    assert len({style["colour"] for style in (*dt, *recall)}) == 4

@@ -68,7 +68,6 @@ def test_peak_of_the_mean_curve(curves: list[list[float]], height: Value, step: 
 @pytest.mark.parametrize(
     ("ours", "paper", "wanted"),
     [
-        (over_seeds(99.0, 0.1, 5), Value(97.0, 0.5), "above"),
         # 97.6 to 100.4 and 96.0 to 98.0 overlap; the difference is 0.3 to 3.7.
         (over_seeds(99.0, 0.5, 5), Value(97.0, 0.5), "above"),
         (over_seeds(90.0, 0.1, 5), Value(97.0, 0.5), "below"),
@@ -76,12 +75,8 @@ def test_peak_of_the_mean_curve(curves: list[list[float]], height: Value, step: 
         (over_seeds(96.0, 0.3, 2), Value(97.0, 0.5), "too few seeds"),
         (over_seeds(0.0, None, 1), Value(97.0, 0.5), "too few seeds"),
         (over_seeds(80.0, 1.0, 5), Value(74.0), ""),
-        (over_seeds(80.0, 0.2, 5), Value(74.0, problems=100), "no difference shown"),
         (over_seeds(80.0, 2.0, 5), Value(74.0, problems=100), "too few seeds"),
-        (over_seeds(100.0, 0.0, 5), Value(82.72, 15.14), "too few seeds"),
         (over_seeds(80.0, 1.0, 5), None, ""),
-        (None, Value(74.0), ""),
-        (over_seeds(100.0, 0.0, 5), Value(99.97, 0.01), "above"),
         (over_seeds(100.0, 0.0, 5, problems=1000), Value(99.97, 0.01), "no difference shown"),
     ],
 )
