@@ -76,8 +76,6 @@ def sweep(
     """
     if on not in ("local", "slurm"):
         raise UsageError(registry.unknown_name("place", on, ("local", "slurm")))
-    if at_once is not None and at_once < 1:
-        raise UsageError(f"at_once must be at least 1, got {at_once}")
     if not isinstance(plan, Plan):
         plan = read_plan(plan, seeds, trust=trust)
     elif seeds is not None:

@@ -29,7 +29,7 @@ from typing import Any
 import torch
 
 from iterant import registry
-from iterant.errors import IterantError, RunError, UsageError
+from iterant.errors import IterantError, RunError
 from iterant.evaluation import evaluate
 from iterant.io import RunFolder
 from iterant.io.files import make_folder, one_line_errors, open_to_append, open_to_read
@@ -160,10 +160,6 @@ class Launch:
     threads: int = 1
     """On the CPU: results are equal bit for bit only with the same number"""
     device: str = "auto"
-
-    def __post_init__(self) -> None:
-        if self.threads < 1:
-            raise UsageError(f"threads must be at least 1, got {self.threads}")
 
 
 def command_for(folder: SweepFolder, name: str, device: str) -> list[str]:
