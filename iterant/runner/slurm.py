@@ -65,7 +65,9 @@ def run_job(path: str, launch: Mapping[str, Any], trusted: Sequence[str], name: 
         # submitit's own handlers would requeue before the run has saved.
         signal.signal(number, lambda code, _: received.append(signal.Signals(code).name))
     folder = SweepFolder.open(path)
-    how = supervise(folder, name, Launch(**launch), stop=lambda: next(iter(received), None))
+    how = supervise(
+        folder, name, Launch(**launch), stop=lambda: signal.SIGTERM if received else None
+    )
     if how == "stopped" and "SIGUSR1" in received and "SIGTERM" not in received:
         job, array = os.environ["SLURM_JOB_ID"], os.environ.get("SLURM_ARRAY_JOB_ID")
         word = job if array is None else f"{array}_{os.environ['SLURM_ARRAY_TASK_ID']}"

@@ -45,17 +45,14 @@ from iterant.zoo.loading import load
 STOPPED = 75
 """Exit code of a process that was asked to stop and saved: neither done nor failed."""
 
-KILL = "at once"
-"""A reason to stop that does not let the run save."""
-
 _SUPERVISED = "ITERANT_SUPERVISED"
 """Set for a process whose standard input is a pipe from its supervisor: see `_stop_with_parent`."""
 
 _GIB_PER_PROCESS = 1.0
 """Memory that a process on the CPU is taken to need; torch itself is about a third of it."""
 
-Stop = Callable[[], str | None]
-"""Why to stop, in words, or `KILL`; None: go on."""
+Stop = Callable[[], signal.Signals | None]
+"""The signal that stops the process of a run; SIGKILL does not let it save. None: go on."""
 
 Say = Callable[[str], None]
 """Prints or logs one line."""
@@ -220,27 +217,22 @@ def supervise(
 def _run_process(
     command: Sequence[str], environment: Mapping[str, str], log: Path, stop: Stop
 ) -> int:
-    """Run a process to its end and return its exit code (negative: a signal).
-
-    It gets SIGTERM when ``stop`` gives a reason, and SIGKILL when that is `KILL`.
-    """
+    """Run a process to its end, or to ``stop``; returns its exit code (negative: a signal)."""
     with one_line_errors("write", log), open_to_append(log) as output:
         # A new session: Ctrl-C reaches only this process, which passes it on.
         process = subprocess.Popen(
             command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.PIPE,
             env=environment, start_new_session=True,
         )  # fmt: skip
-    terminated = False
+    sent = None
     with process:
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return process.wait(0.1)
-            reason = stop()
-            if reason == KILL:
-                process.kill()
-            elif reason is not None and not terminated:
-                terminated = True
-                process.terminate()
+            number = stop()
+            if number is not None and number != sent:
+                process.send_signal(number)
+                sent = number
 
 
 def failure_reason(log: Path, code: int) -> str:
@@ -276,8 +268,8 @@ def run_local(
     at_once: int,
     limit: float | None = None,
     on_end: Callable[[str, str], None] = lambda name, how: None,
-) -> str | None:
-    """Execute runs of a sweep in parallel; returns why it stopped before the end, or None.
+) -> None:
+    """Execute runs of a sweep in parallel.
 
     An interrupt lets the runs save; a second one kills them, and they lose what they did since
     their last checkpoint. After ``limit`` seconds they save and stop, too. ``on_end(name, how)`` is
@@ -289,12 +281,11 @@ def run_local(
     clock, kill = Clock(limit), False
     with Signals() as signals:
 
-        def stop() -> str | None:
+        def stop() -> signal.Signals | None:
             if kill:
-                return KILL
-            if folder.is_stopping():
-                return "sweep stop"
-            return signals.raised or ("the time limit" if clock.over else None)
+                return signal.SIGKILL
+            ended = signals.raised or clock.over or folder.is_stopping()
+            return signal.SIGTERM if ended else None
 
         def run_in_slot(name: str) -> str:
             slot = slots.get()
@@ -315,7 +306,6 @@ def run_local(
                         on_end(waiting.pop(future), future.result())
                 except KeyboardInterrupt:
                     kill = True
-        return stop()
 
 
 def _visible_gpu(slot: int, device: str) -> dict[str, str]:
