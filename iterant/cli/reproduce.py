@@ -65,7 +65,7 @@ def reproduce(
     from iterant.experiments.figures import save_pictures
     from iterant.experiments.records import FOLDERS
     from iterant.experiments.report import ALL_EXPERIMENTS
-    from iterant.experiments.shifts import MAZE_EXPERIMENTS, MazeExperiment
+    from iterant.experiments.shifts import MAZE_EXPERIMENTS
     from iterant.io.files import check_writable_file
 
     training = train or budget is not None
@@ -81,12 +81,13 @@ def reproduce(
         raise UsageError(f"--networks goes with {' or '.join(MAZE_EXPERIMENTS)}")
     if training and name is None:
         raise UsageError("training is for one table or figure at a time; name it")
-    looks_only, results = results is None and not training, results or Path("results")
+    or_shipped = results is None and not training and not networks
+    results = results or Path("results")
     if results.exists() and not results.is_dir():
         raise UsageError(f"--results is a folder, {str(results)!r} is a file")
     folders = [results / part for part in FOLDERS]
     if name is None:
-        records = _read(folders, or_shipped=looks_only)
+        records = _read(folders, or_shipped)
         if list_:
             _show_list(records, complete=all_)
         else:
@@ -95,26 +96,23 @@ def reproduce(
     if name not in ALL_EXPERIMENTS:
         raise UnknownName(registry.unknown_name("table or figure", name, tuple(ALL_EXPERIMENTS)))
     chosen = ALL_EXPERIMENTS[name]
-    if isinstance(chosen, MazeExperiment):
-        if networks:
-            _test_networks(name, networks, results / FOLDERS[-1], budget, device, data)
-        elif training:
-            raise UsageError(f"{name} trains nothing: give the --networks to test")
+    if networks:
+        _test_networks(name, networks, folders[-1], budget, device, data)
     elif training:
         if not chosen.models:
             raise UsageError(
-                f"{name} tests networks of table-maze-peaks: train these, then test them with "
+                f"{name} tests networks that are trained already: give --networks, or use "
                 "scripts/measure-network, as docs/how-to/reproduce.md shows"
             )
         with output_may_fail():
             _train_missing(chosen, folders, seeds, budget, device, data)
-    records = _read(folders, or_shipped=looks_only and not networks)
+    records = _read(folders, or_shipped)
     _show(chosen, records)
     for path in save_pictures(chosen, records, results / "figures"):
         echo(f"drawn in {path}")
 
 
-def _read(folders: list[Path], *, or_shipped: bool) -> Records:
+def _read(folders: list[Path], or_shipped: bool) -> Records:
     """The records of these folders, or the shipped ones; says which of them are not used."""
     from iterant.experiments.models import MODELS
     from iterant.experiments.records import FOLDERS, read_records, shipped_results
@@ -153,7 +151,7 @@ def _make_all(records: Records, results: Path, write: Path | None) -> None:
 
 
 def _train_missing(
-    experiment: Experiment,
+    experiment: Experiment | MazeExperiment,
     folders: list[Path],
     seeds: int | None,
     budget: str | None,
@@ -216,13 +214,12 @@ def _show_list(records: Records, *, complete: bool) -> None:
     """Print what there is, and how many of its runs are there; ``complete``: all about it."""
     from iterant.experiments.report import ALL_EXPERIMENTS
     from iterant.experiments.reproduce import estimate, missing
-    from iterant.experiments.shifts import MazeExperiment
 
     rows = []
     for one in ALL_EXPERIMENTS.values():
         row = [one.name, one.title, one.state(records)]
         if complete:
-            runs = [] if isinstance(one, MazeExperiment) else missing(one, records)
+            runs = missing(one, records)
             left = f"the rest about {duration(estimate(runs))} on an H200" if runs else ""
             row += [one.place, left]
         rows.append(row)

@@ -35,6 +35,11 @@ class Cell:
     tests: str = ""
     """The tests that it is from, where they are not those of the model: ``20 problems``"""
 
+    @classmethod
+    def of(cls, mean: Value | None) -> Cell:
+        """A share of problems over its seeds; None: not measured."""
+        return cls() if mean is None else cls(mean, mean.percent, mean.seeds)
+
 
 class Measure(ABC):
     """Takes a number for tables, and curves for figures, from the records of one model."""
@@ -84,8 +89,7 @@ class Accuracy(Measure):
         parts = [one.figures.get("training", {}).get(self.key) for one in records]
         known = [part for part in parts if part]
         shares = [100.0 * (part["solved"] / part["of"]) for part in known]
-        mean = mean_of(shares, min((part["of"] for part in known), default=0))
-        return Cell() if mean is None else Cell(mean, mean.percent, mean.seeds)
+        return Cell.of(mean_of(shares, min((part["of"] for part in known), default=0)))
 
 
 class PeakMeasure(Measure):
@@ -107,8 +111,7 @@ class PeakMeasure(Measure):
     def of(self, records: Sequence[Record]) -> Cell:
         # All seeds have the same test problems, so their numbers do not add up.
         totals = [part[self.keys[1]] for part in self.parts(records) if part.get(self.keys[1])]
-        height = peak(self.curves(records), min(totals, default=0))
-        return Cell() if height is None else Cell(height, height.percent, height.seeds)
+        return Cell.of(peak(self.curves(records), min(totals, default=0)))
 
 
 @dataclass(frozen=True)

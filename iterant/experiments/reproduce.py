@@ -28,6 +28,7 @@ from iterant.evaluation import evaluate_batch, resolve_steps
 from iterant.experiments.catalogue import Experiment
 from iterant.experiments.models import MODELS, OURS, Model, SizeTest, StudySpec
 from iterant.experiments.records import CONFIDENT, Records, keep_record, read_records
+from iterant.experiments.shifts import MazeExperiment
 from iterant.halting import MostConfident
 from iterant.io import RunFolder
 from iterant.io.files import PathLike, check_writable_folder
@@ -70,7 +71,9 @@ def planned_run(key: str, seed: int) -> PlannedRun:
     return PlannedRun(f"{key}-s{seed}", model.task, model.recipe_name, seed, model.fields)
 
 
-def missing(experiment: Experiment, records: Records, seeds: int | None = None) -> list[PlannedRun]:
+def missing(
+    experiment: Experiment | MazeExperiment, records: Records, seeds: int | None = None
+) -> list[PlannedRun]:
     """Runs without a record; ``seeds``: replaces the planned number of seeds."""
     planned = [
         planned_run(model.key, seed)

@@ -30,13 +30,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
 from iterant import registry
 from iterant.errors import UsageError
-from iterant.experiments.models import MODELS
+from iterant.experiments.models import MODELS, Model
 from iterant.experiments.records import ANY, Count, Records, TableRow, largest_tests
 from iterant.experiments.statistics import mean_of
 from iterant.formatting import counted, seconds
@@ -348,6 +348,8 @@ class MazeExperiment:
     make_rows: Callable[[dict[str, Results], dict[str, TableRow]], list[TableRow]]
     """From the results of all networks and what is known of each"""
     place = "Past the paper"
+    models: ClassVar[tuple[Model, ...]] = ()
+    """It trains none"""
 
     def results(self, records: Records) -> dict[str, Results]:
         """The results of every network that has some of its tests."""

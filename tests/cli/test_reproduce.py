@@ -60,7 +60,7 @@ def test_networks_on_mazes_unlike_the_papers(reproduce: Any, monkeypatch: Any) -
     for what in ("fig-width", "--all", "--list"):
         assert "--networks goes with" in reproduce(what, "--networks", "mazes", code=2)
     assert "give --data" in reproduce("maze-hard", "--networks", "mazes", code=2)
-    assert "give the --networks" in reproduce("maze-hard", "--train", code=2)
+    assert "give --networks" in reproduce("maze-hard", "--train", code=2)
 
 
 def test_shipped_records_are_shown_where_there_are_none(reproduce: Any) -> None:

@@ -97,7 +97,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("fig-width --budget soon", "a time is written like"),
         ("fig-width --seeds 1", "give --train or --budget with it"),
         ("fig-width --results text", "is a file"),
-        ("mazes-201 --train", "then test them with scripts/measure-network"),
+        ("mazes-201 --train", "scripts/measure-network"),
     ],
     "export": [
         ("ff --to keras", "keras"),
