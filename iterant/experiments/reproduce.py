@@ -23,7 +23,7 @@ import torch
 
 from iterant import registry
 from iterant.analysis import Result, Subject, analyze
-from iterant.errors import IterantError, TrainingStopped
+from iterant.errors import TrainingStopped
 from iterant.evaluation import evaluate_batch, resolve_steps
 from iterant.experiments.catalogue import Experiment
 from iterant.experiments.models import MODELS, OURS, Model, SizeTest, StudySpec
@@ -175,17 +175,17 @@ def measure(
     model: Model, run: RunFolder, task: Task, device: torch.device, *, seed: int
 ) -> dict[str, Any]:
     """All figures of one run."""
-    net, tests, studies = load(run.path, device), {}, {}
-    for test in model.tests:
-        tests[test.name] = measure_test(net, task, test, model)
+    net = load(run.path, device)
     subject = Subject(net, task, label=model.key, model=model.net, alpha=model.alpha)
-    for study in (study for study in model.studies if seed < study.seeds):
-        try:
-            studies[study.name] = measure_study(subject, study, model)
-        except (IterantError, RuntimeError) as failure:  # keep what was trained and tested
-            studies[study.name] = {"skipped": f"it failed: {failure}"}
-    training = measure_training(run, net, task, device)
-    return {"training": training, "tests": tests, "studies": studies}
+    return {
+        "training": measure_training(run, net, task, device),
+        "tests": {test.name: measure_test(net, task, test, model) for test in model.tests},
+        "studies": {
+            study.name: measure_study(subject, study, model)
+            for study in model.studies
+            if seed < study.seeds
+        },
+    }
 
 
 def measure_training(run: RunFolder, net: Net, task: Task, device: torch.device) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,11 @@ from exact_networks import exact_prefix_sums
 import iterant
 from iterant.analysis import Subject
 from iterant.errors import TrainingStopped
-from iterant.experiments import reproduce as reproducing
 from iterant.experiments.measures import Changes, Peaks, Recovered, RecoveryByIndex
 from iterant.experiments.models import MODELS, Model, SizeTest, StudySpec
 from iterant.experiments.records import Record, read_records
 from iterant.experiments.reproduce import (
     history,
-    measure,
     measure_study,
     measure_test,
     planned_run,
@@ -44,7 +41,8 @@ MODEL = Model("m", "prefix-sums", "dt-recall", "m", study_size=8, confident=True
 def _models(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two tiny models; runs are executed in this process instead of a pool."""
     for model in (
-        Model("tiny", "prefix-sums", "dt-recall", "tiny", 1.0, SMALL, tests=(SizeTest(8, 5, 4),)),
+        Model("tiny", "prefix-sums", "dt-recall", "tiny", 1.0, SMALL, tests=(SizeTest(8, 5, 4),),
+              studies=(StudySpec("clean"), StudySpec("swap", seeds=0)), study_size=8),
         Model("deep", "prefix-sums", "ff", "deep", 0.0, SMALL, tests=(SizeTest(8, 5, 9),)),
     ):  # fmt: skip
         monkeypatch.setitem(MODELS, model.key, model)
@@ -86,6 +84,7 @@ def test_every_run_leaves_one_record(tmp_path: Path) -> None:
     (tiny,), (deep,) = records.of("tiny"), records.of("deep")
     assert tiny.figures["reduced"] == {}
     assert len(tiny.tests["8"]["solved"]) == 4
+    assert set(tiny.studies) == {"clean"}, "swap is for no seed"
     assert [row["epoch"] for row in tiny.figures["training"]["history"]] == [1, 2]
     assert tiny.figures["training"]["train"]["of"] == 32
     assert len(deep.tests["8"]["solved"]) == 3, "a feed-forward network has no more iterations"
@@ -130,11 +129,6 @@ def test_divergence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(record.tests["8"]["solved"]) == 4
     assert run_folder(tmp_path).state == "failed"
     broken.add("fp32")
-    (tmp_path / "records" / "all.jsonl").unlink()
-    train(tmp_path, [TINY], precision="bf16")
-    assert not read_records(tmp_path / "records").of("tiny")[0].failed, (
-        "neither run is trained again"
-    )
     train(tmp_path / "other", [TINY], precision="bf16")
     (record,) = read_records(tmp_path / "other" / "records").of("tiny")
     assert record.failed
@@ -193,18 +187,3 @@ def test_history_by_epoch() -> None:
         {"epoch": 1, "loss": 2.0, "validation": 0.5},
         {"epoch": 2, "loss": 0.25},
     ]
-
-
-def test_tests_are_kept_if_a_study_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = iterant.train("prefix-sums", out=tmp_path / "run", seed=0, width=4, head=(4,), count=20,
-                        batch_size=5, epochs=1, device="cpu", monitor_every=0)  # fmt: skip
-    model = replace(MODEL, tests=(SizeTest(8, 2, 3),),
-                    studies=(StudySpec("clean"), StudySpec("swap", seeds=3)))  # fmt: skip
-
-    def fail(*given: object) -> None:
-        raise RuntimeError("out of memory")
-
-    monkeypatch.setattr(reproducing, "measure_study", fail)
-    figures = measure(model, run, SUMS, iterant.registry.device("cpu"), seed=3)
-    assert figures["studies"] == {"clean": {"skipped": "it failed: out of memory"}}
-    assert figures["tests"]["8"]["problems"] == 2
