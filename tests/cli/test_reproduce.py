@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from fake_records import figures, keep, keep_count
 from rich.console import Console
 
-from iterant.experiments import reproduce as reproducing
 from iterant.experiments import shifts
 from iterant.experiments.models import MODELS
 from iterant.experiments.records import read_records
@@ -104,17 +102,6 @@ def test_a_missing_run_is_trained_and_recorded(
     (record,) = read_records("results/runs").of("sums-n0")
     assert (record.seed, len(record.tests["512"]["solved"])) == (0, 500)
     assert "every run is there already" in reproduce(*words)
-
-
-def test_a_run_of_limited_time_still_counts_as_missing(
-    tmp_path: Path, reproduce: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    keep(tmp_path / "paper", "sums-n0", 0, [50], reduced={"seconds": 70})
-    keep(tmp_path / "paper", "sums-ours", 0, [50])
-    monkeypatch.setattr("iterant.registry.device", lambda _: torch.device("cuda"))
-    monkeypatch.setattr(reproducing, "train_missing", lambda runs, **_: [run.name for run in runs])
-    text = reproduce("compare-n-zero", "--seeds", 1, "--train", "--results", tmp_path)
-    assert "not done: sums-n0-s0, sums-recall-a1-s0; give the same command again" in text
 
 
 @pytest.mark.parametrize(

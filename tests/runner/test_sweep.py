@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import math
 import os
 import pickletools
 import shutil
@@ -137,27 +138,7 @@ def test_a_second_process_is_refused(finished: SweepFolder) -> None:
         sweep(small_plan(), out=finished.path)
 
 
-def test_means_name_the_runs_that_are_missing(tmp_path: Path) -> None:
-    folder = SweepFolder.prepare(tmp_path / "s", small_plan(seeds=[0, 1, 2]))
-    names = list(folder.planned)
-    for name in names[:2]:
-        run_one(folder.path, name, device="cpu")
-    folder.write_failures(names[2], Failures(2, "out of memory"))
-    result = collect(folder, tmp_path / "results")
-    assert read_result(result)["seed"] == [0, 1, 2]
-    figures = read_result(result)["figures"]
-    assert not figures["complete"]
-    assert figures["runs"][names[2]]["error"] == "out of memory"
-    (point,) = figures["points"].values()
-    assert point["seeds"] == "2 of 3"
-    assert point["missing"] == {names[2]: "out of memory"}
-    for key, test in point["tests"].items():
-        peaks = [figures["runs"][name]["tests"][key]["peak"]["accuracy"] for name in names[:2]]
-        assert test["peak"]["runs"] == 2
-        assert test["peak"]["mean"] == pytest.approx(sum(peaks) / 2)
-
-
-def test_the_table_of_points(tmp_path: Path) -> None:
+def test_means_of_points_name_the_runs_that_are_missing(tmp_path: Path) -> None:
     plan = small_plan(grid={"alpha": [0.0, 0.5]}, seeds=[0, 1])
     folder = SweepFolder.prepare(tmp_path / "s", plan)
     assert (table(folder)[1], save_picture(folder)) == ([], None)
@@ -176,6 +157,17 @@ def test_the_table_of_points(tmp_path: Path) -> None:
         ["prefix-sums, quick, alpha 0.5", "1 of 2", "100.0 %", "30.0 % (peak 80.0 %)", "80.0 %"],
     ]  # fmt: skip
     assert save_picture(folder) == tmp_path / "s" / "sweep.png"
+    *_, missing = folder.planned
+    folder.write_failures(missing, Failures(2, "out of memory"))
+    result = read_result(collect(folder, tmp_path / "results"))
+    assert (result["seed"], result["figures"]["complete"]) == ([0, 1], False)
+    assert result["figures"]["runs"][missing]["error"] == "out of memory"
+    first, second = result["figures"]["points"].values()
+    assert (first["missing"], second["missing"]) == ({}, {missing: "out of memory"})
+    assert first["tests"][keys[0]]["end"] == {
+        "runs": 2, "mean": pytest.approx(0.6), "lowest": 0.5, "highest": 0.7,
+        "deviation": pytest.approx(math.sqrt(0.02)),
+    }  # fmt: skip
 
 
 def test_a_pickled_job_has_only_strings() -> None:
