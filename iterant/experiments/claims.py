@@ -13,7 +13,7 @@ Intervals are 95 % over seeds (see statistics.py).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import correlation
 from typing import Any
@@ -30,12 +30,8 @@ from iterant.experiments.measures import (
     Solved,
 )
 from iterant.experiments.models import MODELS
-from iterant.experiments.records import Record, Records
-from iterant.experiments.statistics import (
-    LEAST_SEEDS,
-    difference,
-    problem_interval,
-)
+from iterant.experiments.records import Records
+from iterant.experiments.statistics import LEAST_SEEDS, difference, problem_interval
 from iterant.formatting import counted
 
 REPRODUCED, NOT_SEEN, CONTRARY = "reproduced", "not seen", "contrary"
@@ -148,8 +144,10 @@ def higher(measure: Measure, more: str, less: str, effect: float = MARGIN, **opt
     return within(measure, more, less, at_least=0.0, effect=effect, **options)
 
 
-def every_seed(models: tuple[str, ...], has: Callable[[Record], bool | None], what: str) -> Check:
-    """Check that every seed of some models has a property (``has`` is None: not measured).
+def every_seed(
+    models: Sequence[str], measure: Measure, has: Callable[[list[float]], bool], what: str
+) -> Check:
+    """Check that the curve of every seed of some models has a property.
 
     Reproduced: all have it; contrary: none has; not seen: some have; too few seeds: a model has
     fewer than `LEAST_SEEDS`.
@@ -157,8 +155,7 @@ def every_seed(models: tuple[str, ...], has: Callable[[Record], bool | None], wh
 
     def check(records: Records) -> ClaimVerdict:
         by_model = {
-            model: [value for one in records.of(model) if (value := has(one)) is not None]
-            for model in models
+            model: [has(curve) for curve in measure.curves(records.of(model))] for model in models
         }
         if not any(by_model.values()):
             return ClaimVerdict(NOT_RUN)
@@ -191,29 +188,20 @@ def any_solved(model: str, size: str) -> Check:
     return check
 
 
-def _linear(record: Record) -> bool | None:
-    """Whether the iterations to recover from a flipped bit fall linearly with its index."""
-    curves = RecoveryByIndex().curves([record])
-    if not curves:
-        return None
+def _falls_linearly(curve: list[float]) -> bool:
     # NaN: an index at which no flip was recovered from.
-    if any(map(math.isnan, curves[0])) or len(set(curves[0])) < 2:
+    if any(map(math.isnan, curve)) or len(set(curve)) < 2:
         return False
-    r = correlation(range(len(curves[0])), curves[0])
+    r = correlation(range(len(curve)), curve)
     return r < 0 and r * r >= LINEAR
 
 
-def _converges(record: Record) -> bool | None:
-    """Whether the last ‖Δφ‖ on test problems is at most `AT_REST` of the first."""
-    curves = Changes("problems").curves([record])
-    return curves[0][-1] <= AT_REST * curves[0][0] if curves else None
+def _converges(curve: list[float]) -> bool:
+    return curve[-1] <= AT_REST * curve[0]
 
 
-def _grows(record: Record) -> bool | None:
-    """Whether the last ‖Δφ‖ on test problems is above the first, or overflowed."""
-    curves = Changes("problems").curves([record])
-    # Negated, so that NaN (overflow) counts as growth.
-    return not curves[0][-1] <= curves[0][0] if curves else None
+def _grows(curve: list[float]) -> bool:
+    return not curve[-1] <= curve[0]  # negated, so that NaN (overflow) counts as growth
 
 
 # Claims of several kinds
@@ -257,8 +245,8 @@ def _fixed_point(text: str, place: str, table: str, recall: list[str], without: 
     """The claim that ‖Δφ‖ falls to nearly 0 with recall and grows without."""
     rest = f"end at {100 * AT_REST:g} % of the first ‖Δφ‖ or less"
     checks = (
-        every_seed(tuple(recall), _converges, rest),
-        every_seed(tuple(without), _grows, "end above the first ‖Δφ‖"),
+        every_seed(recall, Changes("problems"), _converges, rest),
+        every_seed(without, Changes("problems"), _grows, "end above the first ‖Δφ‖"),
     )
     theirs = "a picture: with recall ‖Δφ‖ falls, without it explodes"
     return Claim(text, place, theirs, (table,), checks)
@@ -346,7 +334,7 @@ CLAIMS: dict[str, Claim] = {
     "bit-flip": Claim(
         "Recovery from a flipped bit falls linearly with its index", "Section 5.2, Figure 7",
         "a picture: a falling line", ("fig-overthinking",),
-        (every_seed(("sums-recall-a0", "sums-recall-a1"), _linear,
+        (every_seed(("sums-recall-a0", "sums-recall-a1"), RecoveryByIndex(), _falls_linearly,
                     f"on a falling line (r² ≥ {LINEAR:g})"),),
     ),
     "interventions": Claim(
