@@ -86,7 +86,7 @@ class Accuracy(Measure):
 
     def of(self, records: Sequence[Record]) -> Cell:
         """The mean, with an interval no narrower than the number of problems allows."""
-        parts = [one.figures.get("training", {}).get(self.key) for one in records]
+        parts = [one.training.get(self.key) for one in records]
         known = [part for part in parts if part]
         shares = [100.0 * (part["solved"] / part["of"]) for part in known]
         return Cell.of(mean_of(shares, min((part["of"] for part in known), default=0)))

@@ -98,15 +98,12 @@ class Record:
     @property
     def counts(self) -> Iterator[Count]:
         """Tests without a curve."""
-        for name, test in self.figures["tests"].items():
+        precision = str(self.figures.get("test precision", "fp32"))
+        for key, test in self.figures["tests"].items():
             if isinstance(test["solved"], dict):
-                solved, any_path = (
-                    dict(sorted((int(steps), n) for steps, n in test.get(key, {}).items()))
-                    for key in ("solved", ANY)
-                )
-                precision = str(self.figures.get("test precision", "fp32"))
-                yield Count(self.seed, name.partition(":")[0], test["problems"], solved, any_path,
-                            precision, test)  # fmt: skip
+                name = key.partition(":")[0]
+                solved, any_path = _by_iterations(test["solved"]), _by_iterations(test.get(ANY, {}))
+                yield Count(self.seed, name, test["problems"], solved, any_path, precision, test)
 
     @property
     def studies(self) -> Mapping[str, Any]:
@@ -125,21 +122,26 @@ class Record:
         return "training" in self.figures
 
     @property
+    def training(self) -> Mapping[str, Any]:
+        """Accuracies, recipe and history of training; {} for a later test."""
+        training: Mapping[str, Any] = self.figures.get("training", {})
+        return training
+
+    @property
     def failed(self) -> bool:
         """Whether training diverged, so that there was nothing to test: it solves nothing."""
-        diverged = "train" not in self.figures.get("training", {"train": None})
-        return diverged and not self.figures["tests"]
+        return self.is_run and "train" not in self.training and not self.figures["tests"]
 
     @property
     def converged(self) -> bool:
         """Whether it passes the paper's filter (`CONVERGED`)."""
-        train = self.figures.get("training", {}).get("train")
+        train = self.training.get("train")
         return train is not None and train["solved"] / train["of"] >= CONVERGED
 
     @property
     def older(self) -> bool:
         """Whether the model's recipe has changed since; fields that are new do not count."""
-        recipe = current_names(self.figures.get("training", {}).get("recipe", {}))
+        recipe = current_names(self.training.get("recipe", {}))
         now = to_json(MODELS[self.model].recipe.described()) if self.model in MODELS else {}
         compared = (recipe.keys() & now.keys()) - {"name", "notes", "precision"}
         return any(recipe[key] != now[key] for key in compared)
@@ -220,6 +222,10 @@ def keep_record(place: PathLike, name: str, figures: Mapping[str, Any], seed: in
         append_line(place, result)
     else:
         write_json(make_folder(place) / f"{name}.json", result, nan_to_null=True)
+
+
+def _by_iterations(solved: Mapping[str, int]) -> dict[int, int]:
+    return dict(sorted((int(steps), count) for steps, count in solved.items()))
 
 
 def _files(folder: Path) -> list[Path]:
