@@ -25,7 +25,6 @@ from iterant.io import RunFolder
 from iterant.runner import Launch, SweepFolder, sweeps
 from iterant.runner.worker import run_one
 from iterant.training.loop import PERFECT, Loop, Validator
-from iterant.training.run import recipe_for
 
 SMALL: dict[str, Any] = {
     "width": 4, "head": (4,), "iterations": 3, "count": 40, "batch_size": 16, "size": 8,
@@ -67,14 +66,6 @@ def train(path: Path, runs: list[str], **how: Any) -> list[str]:
 
 def run_folder(path: Path) -> RunFolder:
     return RunFolder.open(path / "runs" / "runs" / TINY)
-
-
-@pytest.mark.parametrize("key", MODELS)
-def test_a_planned_run_has_the_recipe_of_its_model(key: str) -> None:
-    run, model = planned_run(key, 3), MODELS[key]
-    task = iterant.task(model.task)
-    assert recipe_for(task, run.recipe, **run.changes) == model.recipe
-    assert (run.point, run.seed) == (key, 3)
 
 
 def test_every_run_leaves_one_record(tmp_path: Path) -> None:
