@@ -111,8 +111,10 @@ def _plot(panel: Panel) -> Plot:
     measure, solved = panel.measure, "problems solved (%)"
     if panel.grid:
         label = {"iterations": "m", "alpha": "α"}.get(panel.grid, panel.grid)
-        return Plot(panel.title, label, f"peak, {solved}", share=True, shade=False,
-                    ticks=_even_ticks(panel))  # fmt: skip
+        # Some values of α are very close: their points are at even distances.
+        values = panel.models if panel.grid == "alpha" else ()
+        ticks = tuple(f"{MODELS[key].alpha:g}" for key in values)
+        return Plot(panel.title, label, f"peak, {solved}", share=True, shade=False, ticks=ticks)
     if isinstance(measure, Changes):
         return Plot(panel.title, "iterations", "mean ‖Δφ‖", log=True)
     if isinstance(measure, RecoveryByIndex):
@@ -188,20 +190,13 @@ def _paper_peak(key: str, measure: Peaks) -> list[Line]:
     return [Line(point, label, marker="+" if alpha else "x", spread=spread, **style_of(key))]
 
 
-def _even_ticks(panel: Panel) -> tuple[str, ...]:
-    """Ticks at even distances on the axis of a grid of α, where some values are very close."""
-    if panel.grid != "alpha":
-        return ()
-    return tuple(f"{MODELS[key].alpha:g}" for key in panel.models)
-
-
 def _grid_lines(panel: Panel, records: Records) -> list[Line]:
     """Peaks by a field of the recipe, and the paper's where it gives any."""
     ours: dict[float, Value] = {}  # by x
     paper: dict[float, Value] = {}
     for index, key in enumerate(panel.models):
         model = MODELS[key]
-        field = index if _even_ticks(panel) else getattr(model.recipe, panel.grid)
+        field = index if panel.grid == "alpha" else getattr(model.recipe, panel.grid)
         x = paper_net(model.task).width if field is None else field
         if value := panel.measure.of(records.of(key)).value:
             ours[x] = value
