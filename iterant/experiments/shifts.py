@@ -33,6 +33,7 @@ from statistics import fmean
 from typing import Any, ClassVar
 
 import torch
+from torch import Tensor
 
 from iterant import registry
 from iterant.errors import UsageError
@@ -46,7 +47,7 @@ from iterant.io.files import PathLike, make_folder, write_lines
 from iterant.io.results import make_result
 from iterant.nets import parameter_count
 from iterant.nets.protocol import Net, depth_of, like
-from iterant.solving import solve
+from iterant.solving import Iteration, solve
 from iterant.tasks.protocol import Batch, Task, slices, with_problems
 from iterant.zoo.loading import folder_of, load
 
@@ -135,6 +136,21 @@ def maze_hard(data: PathLike, count: int = 1000) -> tuple[MazeTest, ...]:
     return published, MazeTest(29, "start=any,path=100-140", count)
 
 
+class _AnswersAfter:
+    """Keeps the answers after a number of iterations: a callback of `solve`."""
+
+    copies = True  # of features it keeps none
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+        self.kept: list[tuple[Tensor, Tensor]] = []
+        """Indices of the samples that were still in the batch, and their answers"""
+
+    def __call__(self, iteration: Iteration) -> None:
+        if iteration.thought.step == self.steps:
+            self.kept.append((iteration.rows.cpu(), iteration.thought.prediction.cpu()))
+
+
 @torch.no_grad()
 def measure_test(net: Net, test: MazeTest) -> dict[str, Any]:
     """The figures of one cell: mazes solved after the iterations and after four times as many.
@@ -149,17 +165,15 @@ def measure_test(net: Net, test: MazeTest) -> dict[str, Any]:
     solved, any_solved = {few: 0, many: 0}, {few: 0, many: 0}
     changed = at_rest = last = 0
     for rows in slices(len(batch), max(1, _PIXELS_AT_ONCE // batch.targets[0].numel())):
-        part = batch[rows]
+        part, early = batch[rows], _AnswersAfter(few)
         inputs = like(net, part.inputs)
-        first = solve(net, inputs, max_steps=few, rule=ExactRest())
-        at_rest += int(first.settled.sum())
-        last = max(last, int(first.steps.max()))
-        longer = first.prediction.clone()
-        if many > few and not first.settled.all():
-            moving = ~first.settled
-            rest = solve(net, inputs[moving], max_steps=many, rule=ExactRest())
-            longer[moving] = rest.prediction
-        before, after = first.prediction.cpu(), longer.cpu()
+        answer = solve(net, inputs, max_steps=many, rule=ExactRest(), callback=early)
+        at_rest += int((answer.settled & (answer.steps <= few)).sum())
+        last = max(last, min(few, int(answer.steps.max())))
+        after = answer.prediction.cpu()
+        before = after.clone()
+        for kept, prediction in early.kept:
+            before[kept] = prediction
         changed += int((before != after).flatten(1).any(dim=1).sum())
         for steps, prediction in {few: before, many: after}.items():
             solved[steps] += int(task.solved(prediction, part).sum())
