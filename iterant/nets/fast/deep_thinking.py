@@ -30,23 +30,18 @@ class Layer:
     """
 
     def __init__(self, weight: Tensor, first: int = 0, last: int | None = None) -> None:
-        self.weight, self.first = weight, first
-        self.last = weight.shape[1] if last is None else last
+        self.weight, self.channels = weight, slice(first, last)
         self.kernel = self.laid_out()
 
     def gradient(self) -> Tensor:
         """The part of the weight's gradient for these channels; zeros if there is none yet."""
         if self.weight.grad is None:
             self.weight.grad = torch.zeros_like(self.weight)
-        return self.weight.grad[:, self.first : self.last]
-
-    def part(self) -> Tensor:
-        """The weight of these input channels, detached: (outputs, inputs, *kernel)."""
-        return self.weight.detach()[:, self.first : self.last]
+        return self.weight.grad[:, self.channels]
 
     def laid_out(self) -> Tensor:
-        """The weight as a 2D kernel in channels-last layout."""
-        return _images(self.part())
+        """The weight of these channels as a 2D kernel in channels-last layout."""
+        return _images(self.weight.detach()[:, self.channels])
 
     def refresh(self) -> None:
         """Update the kernel from the weight, in place."""
@@ -83,7 +78,12 @@ class Tape:
     @torch.no_grad()
     def _add(self, layer: Layer, x: Tensor, gradient: Tensor) -> None:
         part = _backward(gradient, x, layer.kernel, [False, True, False])[1]
-        self.accumulate(layer, part.squeeze(2) if layer.weight.dim() == 3 else part)
+        part = part.squeeze(2) if layer.weight.dim() == 3 else part
+        if layer in self._sums:
+            wide = torch.promote_types(part.dtype, torch.float32)
+            self._sums[layer] = self._sums[layer].to(wide).add_(part)
+        else:
+            self._sums[layer] = part
 
     @torch.no_grad()
     def flush(self) -> None:
@@ -96,15 +96,6 @@ class Tape:
         self._sums.clear()
         self._kept.clear()  # not earlier: the second stream was reading them
 
-    def accumulate(self, layer: Layer, part: Tensor) -> None:
-        """Add a part of a layer's weight gradient."""
-        if layer not in self._sums:
-            self._sums[layer] = part
-        elif self._sums[layer].dtype == torch.float64:
-            self._sums[layer] += part
-        else:
-            self._sums[layer] = self._sums[layer].float().add_(part)
-
 
 class Fused:
     """A network of the paper with the same weights, in fused kernels."""
@@ -114,7 +105,6 @@ class Fused:
         self.tape = Tape()
         # Weights are not autograd inputs: the tape takes their gradients. This input requires grad.
         self._token = torch.zeros((), device=net.projection.weight.device, requires_grad=True)
-        self._flat = net.config.dims == 1
         self._projection = Layer(net.projection.weight)
         self._recall: tuple[Layer, Layer] | None = None  # of features, of the problem
         if net.recall is not None:
@@ -178,19 +168,13 @@ class Fused:
 
     def _strings(self, images: Tensor) -> Tensor:
         """Back from images to strings in one dimension: (B, W, 1, L) to (B, W, L)."""
-        return images.squeeze(2) if self._flat else images
+        return images.squeeze(2) if self.config.dims == 1 else images
 
 
 def _images(tensor: Tensor) -> Tensor:
     """In channels-last layout, strings (B, W, L) as images (B, W, 1, L)."""
     images = tensor.unsqueeze(2) if tensor.dim() == 3 else tensor
     return images.contiguous(memory_format=torch.channels_last)
-
-
-def relu_backward(gradient: Tensor, y: Tensor) -> Tensor:
-    """The gradient of a ReLU's input, given that of its output ``y``."""
-    before: Tensor = torch.ops.aten.threshold_backward(gradient, y, 0)
-    return before
 
 
 def _convolve(x: Tensor, kernel: Tensor, added: Tensor | None, relu: bool) -> Tensor:
@@ -239,7 +223,7 @@ class _Conv(Function):
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         x, kernel, y = ctx.saved_tensors
         # The gradient of conv(x) + added, before the ReLU: also that of ``added``.
-        g = gradients[0] if y is None else relu_backward(gradients[0], y)
+        g = gradients[0] if y is None else torch.ops.aten.threshold_backward(gradients[0], y, 0)
         g = g.contiguous(memory_format=torch.channels_last)
         ctx.tape.record(ctx.layer, x, g)
         wanted = ctx.needs_input_grad[0]
