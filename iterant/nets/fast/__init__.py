@@ -24,7 +24,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from iterant.nets.deep_thinking import DeepThinking, FeedForward
 from iterant.nets.fast.cuda import FusedRule
@@ -64,9 +64,6 @@ def fused(net: Net) -> Net:
 
     Unlike with `accelerate`, features have the original shape, so that interventions apply.
     """
-    weight = next(net.parameters(), None) if isinstance(net, nn.Module) else None
-    if weight is not None and weight.is_cuda and weight.dtype == torch.float64:
-        return net  # cuDNN fuses nothing in float64
     return fuse_for_training(net) or net
 
 
@@ -78,6 +75,9 @@ def fuse_for_training(net: object) -> Fused | None:
     # Not for subclasses, which may compute something else.
     if not (type(net) is DeepThinking or type(net) is FeedForward) or net.config.group_norm:
         return None
+    weight = net.projection.weight
+    if weight.is_cuda and weight.dtype == torch.float64:
+        return None  # cuDNN fuses nothing in float64
     from iterant.nets.fast.deep_thinking import Fused  # a local rule does not need it
 
     return Fused(net)
