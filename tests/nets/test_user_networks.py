@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from math import nan
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,7 +20,7 @@ from iterant.errors import NetError, UnknownName
 from iterant.nets import build
 from iterant.nets.deep_thinking import DeepThinking, PaperConfig
 from iterant.nets.from_recipe import build_network
-from iterant.nets.protocol import check_user_net
+from iterant.nets.protocol import NetConfig, check_user_net
 from iterant.tasks import PlainTask, Task, TaskSpec
 from iterant.training.recipe import Recipe
 
@@ -180,15 +180,10 @@ def test_a_subclass_is_configured_like_the_network_it_extends(tmp_path: Path) ->
 
 
 @dataclass(frozen=True)
-class SmallConfig:
+class SmallConfig(NetConfig):
     kind: ClassVar[str] = "small"
-    dims: int
-    channels: int
     width: int = 3
     hidden: int = 7
-
-    def described(self) -> dict[str, int]:
-        return asdict(self)
 
 
 class Small(Plain):
