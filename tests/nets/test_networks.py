@@ -171,9 +171,5 @@ def test_classes_against_argmax(classes: int, values: list[float]) -> None:
     assert torch.equal(ArgmaxOpen().predict(logits, inputs), wanted * is_open)
 
 
-@pytest.mark.parametrize(
-    ("name", "text"), [("mazes", "max-plus, 124"), ("prefix-sums", "4,402"), ("chess", "3,080,592")]
-)
-def test_a_printed_network_names_its_kind_and_size(name: str, text: str) -> None:
-    printed = repr(load(name))
-    assert f"{text} parameters" in printed
+def test_a_printed_network_names_its_kind_and_size() -> None:
+    assert "max-plus, 124 parameters" in repr(load("mazes"))
