@@ -27,13 +27,10 @@ def network(kind: str = "deep-thinking", **changes: object) -> Any:
 
 
 def gradients(net: nn.Module) -> dict[str, Tensor]:
-    got = {
-        name: weight.grad.clone()
-        for name, weight in net.named_parameters()
-        if weight.grad is not None
-    }
+    """The gradients of all weights that have one, which are then removed."""
+    weights = [(name, weight.grad) for name, weight in net.named_parameters()]
     net.zero_grad()
-    return got
+    return {name: gradient for name, gradient in weights if gradient is not None}
 
 
 def test_which_networks_have_this_form() -> None:
