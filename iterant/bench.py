@@ -32,7 +32,7 @@ from torch.nn import functional
 from iterant import registry
 from iterant.errors import UsageError, argument
 from iterant.evaluation import Progress
-from iterant.nets import FeedForward, PaperNet, parameter_count
+from iterant.nets import PaperNet, parameter_count
 from iterant.nets.from_recipe import build_network
 from iterant.nets.protocol import Net, depth_of, readout_of
 from iterant.rng import StepRng
@@ -274,8 +274,7 @@ def iterate(net: PaperNet, inputs: Tensor, features: Tensor, index: int) -> Tens
         features = convolve(torch.cat([features, inputs], dim=1), net.recall.weight, padding=1)
         if net.config.recall_relu:
             features = torch.relu(features)
-    block: Any = net.blocks[index] if isinstance(net, FeedForward) else net.block
-    after: Tensor = block(features)
+    after: Tensor = net.blocks_of(index)(features)
     return after
 
 
