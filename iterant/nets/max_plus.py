@@ -18,11 +18,7 @@ that mark is the only one that is computed.
 The sources of a distance or a mark are the cells of a problem whose input has the highest learned
 score.
 
-Built in: signals travel by a maximum over neighbours, lose a constant amount per cell, and are
-followed by attention to one neighbour. Learned: the sources of each distance and mark, which
-distances a pointer follows and whether up or down, the order of directions among equals, and what
-the marks mean. Training on small mazes finds that marks must run from the start down the distance
-to the end; nothing here says so.
+docs/mazes.md says what is built in and what is learned.
 
 A new network is symmetric: distances and pointers come in pairs that differ by opposite sources
 only. So paths from the start to the end and paths from the end to the start are learned at the same
