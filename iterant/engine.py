@@ -7,7 +7,7 @@
 devices, precision and what to keep; logits are computed only when they are read. Gradients are kept
 in training mode or when asked for (``grad=True``); networks from `load` are in evaluation mode.
 Training has its own loop (`iterant.training.objectives`): it runs inside CUDA graphs, which leave
-no room for checks, and some networks compute a whole segment in one call.
+no room for checks.
 
 Shapes: B batch, C channels, W width, K classes, *S space.
 """

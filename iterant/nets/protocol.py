@@ -117,7 +117,6 @@ class OptionalMembers(Net, Protocol):
                       ``inputs`` and ``features`` are their rows of those read and returned last
     previous_features(before)                         the features before the latest iteration,
                       ``before`` unless they were overwritten
-    segment(features, memory, count, done)            several iterations in one call
     flush()           after every backward pass: add gradients that were computed aside
     refresh()         after every optimizer step: update copies of the weights
     """
