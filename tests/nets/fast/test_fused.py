@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from iterant.engine import State, last, think
 from iterant.nets import DeepThinking, FeedForward, FeedForwardConfig, PaperConfig, build
-from iterant.nets.fast import fuse_for_training
+from iterant.nets.fast import fused
 from iterant.nets.fast.deep_thinking import Fused, Layer, Tape
 
 
@@ -35,11 +35,11 @@ def gradients(net: nn.Module) -> dict[str, Tensor]:
 
 def test_which_networks_have_this_form() -> None:
     for kind in ("deep-thinking", "feed-forward"):
-        assert type(fuse_for_training(network(kind))) is Fused
-        assert fuse_for_training(network(kind, group_norm=True)) is None
-        subclass = network(kind)
-        subclass.__class__ = type("Other", (type(subclass),), {})  # may compute something else
-        assert fuse_for_training(subclass) is None
+        assert type(fused(network(kind))) is Fused
+        other = network(kind)
+        other.__class__ = type("Other", (type(other),), {})  # may compute something else
+        for net in (network(kind, group_norm=True), other):
+            assert fused(net) is net
 
 
 CONFIGS = [
