@@ -210,8 +210,7 @@ class After:
     """A function of the inputs (B, C, *S) that returns new ones, or None."""
 
     def __post_init__(self) -> None:
-        if self.step < 0:
-            raise NetError(f"an intervention happens after 0 or more iterations, got {self.step}")
+        check_count("the step of an intervention", self.step, least=0)
 
     def __call__(self, state: State, inputs: Tensor) -> tuple[State, Tensor]:
         if state.step != self.step:

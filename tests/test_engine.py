@@ -123,8 +123,10 @@ def test_last_of_an_empty_iterator_and_negative_steps() -> None:
         last([])
     with pytest.raises(NetError, match="was empty"):
         last(think(Ticking(), torch.ones(1, 1, 3), steps=0))
-    with pytest.raises(NetError, match="after 0 or more"):
-        After(-1)
+    wrong: list[Any] = [-1, 2.5]  # after 2.5 iterations nothing would ever happen
+    for step in wrong:
+        with pytest.raises(NetError, match=f"of 0 or more, got {step}"):
+            After(step)
 
 
 def test_a_state_of_another_batch() -> None:
