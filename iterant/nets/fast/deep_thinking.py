@@ -13,7 +13,6 @@ Shapes: B batch, W width, *S space.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -112,12 +111,13 @@ class Fused:
             self._recall = Layer(weight, 0, width), Layer(weight, width)
         self.depth = net.depth
         self.uses_index = net.depth is not None
-        blocks = [block for block in net.modules() if isinstance(block, ResidualBlock)]
-        self._blocks: Sequence[tuple[Layer, Layer]] = [
-            (Layer(block.conv1.weight), Layer(block.conv2.weight)) for block in blocks
-        ]
+        self._blocks: dict[nn.Module, tuple[Layer, Layer]] = {
+            block: (Layer(block.conv1.weight), Layer(block.conv2.weight))
+            for block in net.modules()
+            if isinstance(block, ResidualBlock)
+        }
         convs = [conv for conv in net.head if isinstance(conv, nn.Conv1d | nn.Conv2d)]
-        self._head: Sequence[Layer] = [Layer(conv.weight) for conv in convs]
+        self._head = [Layer(conv.weight) for conv in convs]
 
     def read(self, inputs: Tensor) -> Tensor | None:
         return None if self._recall is None else self._conv(inputs, self._recall[1], relu=False)
@@ -136,17 +136,11 @@ class Fused:
         if self._recall is not None and memory is not None:
             relu = self.config.recall_relu
             images = self._conv(images, self._recall[0], relu=relu, added=memory)
-        for first, second in self._blocks_of(index):
+        for block in self.net.blocks_of(index).children():
+            first, second = self._blocks[block]
             inner = self._conv(images, first, relu=True)
             images = self._conv(inner, second, relu=True, added=images)
         return self.net.bound(self._strings(images))
-
-    def _blocks_of(self, index: int) -> Sequence[tuple[Layer, Layer]]:
-        """The blocks of one iteration: all of them, or the iteration's own if feed-forward."""
-        if self.depth is None:
-            return self._blocks
-        per_iteration = len(self._blocks) // self.depth
-        return self._blocks[index * per_iteration : (index + 1) * per_iteration]
 
     def flush(self) -> None:
         """Add the weight gradients; call once after each backward."""
@@ -155,7 +149,7 @@ class Fused:
     @torch.no_grad()
     def refresh(self) -> None:
         """Update the kernels; call after changing the weights."""
-        blocks = [layer for pair in self._blocks for layer in pair]
+        blocks = [layer for pair in self._blocks.values() for layer in pair]
         for layer in (self._projection, *(self._recall or ()), *blocks, *self._head):
             layer.refresh()
 
