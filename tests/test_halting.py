@@ -201,13 +201,11 @@ def test_a_network_of_fixed_depth_runs_all_its_layers_and_is_not_settled() -> No
 
 
 def test_a_fixed_number_of_iterations() -> None:
-    answer = solve(Ticking(), ticks(2, 100), max_steps=20, rule=Fixed(6))
-    assert answer.steps.tolist() == [6, 6]
-    assert answer.stopped_by == ("fixed iterations", "fixed iterations")
-    assert not answer.settled.any()
-    endless = solve(Ticking(), ticks(2, 100), max_steps=9, rule=Fixed())
-    assert endless.steps.tolist() == [9, 9]
-    assert endless.stopped_by == ("budget", "budget")
+    for rule, steps, reason in ((Fixed(6), 6, "fixed iterations"), (Fixed(), 9, "budget")):
+        answer = solve(Ticking(), ticks(2, 100), max_steps=9, rule=rule)
+        assert answer.steps.tolist() == [steps] * 2
+        assert answer.stopped_by == (reason,) * 2
+        assert not answer.settled.any()
 
 
 class Doubting(Ticking):
