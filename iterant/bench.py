@@ -32,7 +32,7 @@ from torch.nn import functional
 from iterant import registry
 from iterant.errors import UsageError, argument
 from iterant.evaluation import Progress
-from iterant.nets import FeedForward, PaperNet, parameter_count
+from iterant.nets import PaperNet, parameter_count
 from iterant.nets.from_recipe import build_network
 from iterant.nets.protocol import Net, depth_of, readout_of
 from iterant.rng import StepRng
@@ -83,21 +83,17 @@ def ratio(slow: Iterable[float], fast: Iterable[float]) -> dict[str, float]:
     return {"median": statistics.median(ratios), "lowest": min(ratios), "highest": max(ratios)}
 
 
-def peak_memory(prepare: Callable[[], Sides], device: torch.device) -> dict[str, Any] | None:
-    """Peak bytes on the GPU of ours and the plain side, and their ratio; None on a CPU."""
+def peak_memory(work: Callable[[], Any], device: torch.device) -> int:
+    """Do this work; the most bytes that it allocated on the GPU at a time, 0 on a CPU."""
     if device.type != "cuda":
-        return None
-    peaks = {}
-    for side in ("ours", "plain"):
-        work = prepare()[side]
-        torch.cuda.synchronize(device)
-        before = torch.cuda.memory_allocated(device)
-        torch.cuda.reset_peak_memory_stats(device)
         work()
-        torch.cuda.synchronize(device)
-        peaks[side] = torch.cuda.max_memory_allocated(device) - before
-    ratio = peaks["plain"] / max(peaks["ours"], 1)
-    return {"what": "allocated on the GPU", **peaks, "ratio": ratio}
+        return 0
+    torch.cuda.synchronize(device)
+    before = torch.cuda.memory_allocated(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    work()
+    torch.cuda.synchronize(device)
+    return torch.cuda.max_memory_allocated(device) - before
 
 
 def machine() -> dict[str, Any]:
@@ -131,33 +127,28 @@ def bench_train(
     full_recipe = usual.changed(
         **{key: value for key, value in changes.items() if value is not None}
     )
-    network, _ = build_network(full_recipe.described(), task_object.spec, seed)
+    net_object, _ = build_network(full_recipe.described(), task_object.spec, seed)
     batch = task_object.sample(
         full_recipe.batch_size, size=task_object.check_size(full_recipe.size), seed=seed
     )
+    inputs, targets = batch.inputs.to(target), batch.targets.to(target)
+    plain = PlainStep(net_object, full_recipe, target)  # copies the network, so it comes first
+    ours, factor = Trainer(net_object, full_recipe, target), lr_factor(full_recipe, 0, _EPOCH)
     draws = [EvenRng(seed, step, of=steps) for step in range(steps)]
-    objective = progressive_of(network, full_recipe)
-    pairs = [objective.draw(rng) for rng in draws]  # n and k of every step
-
-    def prepare() -> Sides:
-        net, _ = build_network(full_recipe.described(), task_object.spec, seed)
-        plain = PlainStep(net, full_recipe, target)  # copies the network, so it comes first
-        ours, factor = Trainer(net, full_recipe, target), lr_factor(full_recipe, 0, _EPOCH)
-        inputs, targets = batch.inputs.to(target), batch.targets.to(target)
-        return {
-            "ours": lambda: [ours.step(inputs, targets, rng, factor) for rng in draws],
-            "plain": lambda: [plain.step(inputs, targets, rng, factor) for rng in draws],
-        }
-
+    pairs = [plain.objective.draw(rng) for rng in draws]  # n and k of every step
+    sides: Sides = {
+        "ours": lambda: [ours.step(inputs, targets, rng, factor) for rng in draws],
+        "plain": lambda: [plain.step(inputs, targets, rng, factor) for rng in draws],
+    }
     differs = [net] if net else []
     for name, sign in {"width": "w", "batch_size": "b", "precision": ""}.items():
         if getattr(full_recipe, name) != getattr(usual, name):
             differs.append(f"{sign}{getattr(full_recipe, name)}")
     conditions = machine()
-    peak = peak_memory(prepare, target) if memory else None
-    sides = prepare()
-    for work in sides.values():
-        work()  # kernels are chosen and graphs captured here
+    # Kernels are chosen and graphs captured in this first round.
+    peaks = {side: peak_memory(work, target) for side, work in sides.items()}
+    quotient = peaks["plain"] / max(peaks["ours"], 1)
+    peak = {"what": "allocated on the GPU", **peaks, "ratio": quotient}
     times = compare(sides, rounds=rounds, device=target, progress=progress)
     speeds = {side: steps / statistics.median(seconds) for side, seconds in times.items()}
     figures = {
@@ -165,7 +156,7 @@ def bench_train(
         "device": target.type,
         "recipe": full_recipe.name,
         "net": full_recipe.net,
-        "parameters": parameter_count(network),
+        "parameters": parameter_count(net_object),
         "inputs": list(batch.inputs.shape),
         "iterations": full_recipe.iterations,
         "alpha": full_recipe.alpha,
@@ -177,7 +168,7 @@ def bench_train(
         },
         **conditions,
         "differs": differs,
-        "memory": peak,
+        "memory": peak if memory and peaks["plain"] else None,
         "steps per second": speeds,
         "seconds a step": {
             side: [round(one / steps, 6) for one in seconds] for side, seconds in times.items()
@@ -283,8 +274,7 @@ def iterate(net: PaperNet, inputs: Tensor, features: Tensor, index: int) -> Tens
         features = convolve(torch.cat([features, inputs], dim=1), net.recall.weight, padding=1)
         if net.config.recall_relu:
             features = torch.relu(features)
-    block: Any = net.blocks[index] if isinstance(net, FeedForward) else net.block
-    after: Tensor = block(features)
+    after: Tensor = net.blocks_of(index)(features)
     return after
 
 

@@ -7,13 +7,14 @@
 devices, precision and what to keep; logits are computed only when they are read. Gradients are kept
 in training mode or when asked for (``grad=True``); networks from `load` are in evaluation mode.
 Training has its own loop (`iterant.training.objectives`): it runs inside CUDA graphs, which leave
-no room for checks, and some networks compute a whole segment in one call.
+no room for checks.
 
 Shapes: B batch, C channels, W width, K classes, *S space.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -97,11 +98,6 @@ class Thought:
         return readout_of(self.net).predict(self.logits, self.inputs)
 
 
-def _wants_gradients(net: Net, *tensors: Tensor) -> bool:
-    """Whether a caller expects gradients: in training mode, or of tensors that require them."""
-    return getattr(net, "training", True) or any(one.requires_grad for one in tensors)
-
-
 def _grad_mode(keep: bool) -> AbstractContextManager[object]:
     """Keep PyTorch's current mode, or no gradients."""
     return nullcontext() if keep else torch.no_grad()
@@ -157,8 +153,9 @@ def think(
             f"{done + steps}; ask for at most {depth - done} more"
         )
     interventions = intervene if isinstance(intervene, Sequence) else (intervene,)
-    if grad is None:
-        grad = _wants_gradients(net, inputs, *([state.features] if state else ()))
+    if grad is None:  # as a caller expects: in training mode, or of tensors that require them
+        grad = getattr(net, "training", True) or inputs.requires_grad
+        grad = grad or (state is not None and state.features.requires_grad)
     with _grad_mode(grad):
         state = state or State(net.start(inputs))
     return iterate_from(net, inputs, state, steps, interventions, grad)
@@ -193,12 +190,10 @@ def last(thoughts: Iterable[Thought]) -> Thought:
     >>> last(think(net, x, steps=30)).step
     30
     """
-    final = None
-    for thought in thoughts:
-        final = thought
-    if final is None:
+    final = deque(thoughts, maxlen=1)
+    if not final:
         raise NetError("there is no last thought: the iterator was empty; ask for 1 step or more")
-    return final
+    return final[0]
 
 
 @dataclass(frozen=True)
@@ -215,8 +210,7 @@ class After:
     """A function of the inputs (B, C, *S) that returns new ones, or None."""
 
     def __post_init__(self) -> None:
-        if self.step < 0:
-            raise NetError(f"an intervention happens after 0 or more iterations, got {self.step}")
+        check_count("the step of an intervention", self.step, least=0)
 
     def __call__(self, state: State, inputs: Tensor) -> tuple[State, Tensor]:
         if state.step != self.step:

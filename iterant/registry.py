@@ -232,7 +232,7 @@ def device(word: str | torch.device = "auto", *, present: bool = True) -> torch.
     if kind == "cuda":
         index = index or os.environ.get("LOCAL_RANK", "0")
         word = f"cuda:{index}"
-        missing = not torch.cuda.is_available() or int(index) >= torch.cuda.device_count()
+        missing = int(index) >= torch.cuda.device_count()
     else:
         missing = kind == "mps" and not torch.backends.mps.is_available()
     if missing and present:

@@ -3,10 +3,11 @@
     >>> net = exact_prefix_sums()
     >>> first_right(batch.targets)       # the iteration from which each string is answered rightly
 
-All of them solve prefix sums with the same written-down weights: at every iteration a position
-takes what is known of its left neighbour's parity, turns it over where its own bit is 1, and so
-knowledge moves one position to the right an iteration. Features are 0 and 1 exactly, in every
-precision. Numbering is from 0 for positions and from 1 for iterations, L is the number of bits.
+`DeadEnds` solves mazes without loops. All others solve prefix sums with the same written-down
+weights: at every iteration a position takes what is known of its left neighbour's parity, turns it
+over where its own bit is 1, and so knowledge moves one position to the right an iteration. Features
+are 0 and 1 exactly, in every precision. Numbering is from 0 for positions and from 1 for
+iterations, L is the number of bits.
 
 What is true of `exact_prefix_sums`, with t the right answer of a string:
 
@@ -26,7 +27,7 @@ What is true of `exact_prefix_sums`, with t the right answer of a string:
 answer stays 0, after a swap it stays that of the other problem; a changed input has no effect.
 `poisoned` answers the same until features of strings that begin with 1 become NaN.
 
-Shapes: B strings, L bits.
+Shapes: B strings or mazes, L bits, *Q space in cells, *S in pixels.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from iterant.nets import ArgmaxOpen
+from iterant.nets.local_rule import in_cells, in_pixels, neighbours_of_cells
 
 EVEN, ODD = 0, 1
 """The first two features: 1 where the parity so far is known to be that; both 0: not known."""
@@ -123,3 +127,30 @@ def swap_recovery(targets: Tensor, others: Tensor) -> Tensor:
     """(B,): iterations until features (or inputs) of others, swapped in at rest, are gone."""
     same = (targets == others).int().cumprod(dim=1).sum(dim=1)
     return (targets.shape[1] - same).clamp_min(1)
+
+
+class DeadEnds(nn.Module):
+    """Right on every maze without loops, after as many iterations as its longest dead end.
+
+    Every iteration closes the open cells with fewer than two open neighbours, but for the ends.
+    """
+
+    readout = ArgmaxOpen()
+
+    def read(self, inputs: Tensor) -> Tensor:
+        """(B, 2, *Q): 1 where a cell is open; 1 at the ends."""
+        cells = in_cells(inputs, 2) > 0
+        is_open = cells.any(dim=1, keepdim=True)
+        return torch.cat([is_open, is_open & ~cells.all(dim=1, keepdim=True)], dim=1).to(inputs)
+
+    def start(self, inputs: Tensor) -> Tensor:
+        return self.read(inputs)[:, :1]
+
+    def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
+        assert memory is not None
+        around = torch.stack(neighbours_of_cells(features)).sum(dim=0)
+        return features * ((around >= 2) | (memory[:, 1:] > 0))
+
+    def answer(self, features: Tensor) -> Tensor:
+        on_way = in_pixels(8 * features - 4, 2)
+        return torch.cat([-on_way, on_way], dim=1)

@@ -41,37 +41,29 @@ def test_logits_are_computed_when_read() -> None:
     assert net.answers == 1
 
 
-def test_gradients_are_up_to_the_caller() -> None:
-    net, x = small_net("mazes", "dt-recall"), small_batch("mazes").inputs
-    with torch.no_grad():
-        state = last(think(net, x, steps=2)).state
-    assert not state.features.requires_grad
-    assert last(think(net, x, steps=1, state=state)).logits.requires_grad
-    assert not State(last(think(net, x, steps=1)).features).detached().features.requires_grad
-
-
-def test_networks_in_evaluation_mode_keep_no_gradients_unless_asked() -> None:
+def test_gradients_are_kept_in_training_mode_or_when_asked_for() -> None:
     net: Any = small_net("mazes", "dt-recall")
     x = small_batch("mazes").inputs
+    thought = last(think(net, x, steps=1))
+    assert thought.logits.requires_grad
+    assert not thought.state.detached().features.requires_grad
+    assert not last(think(net, x, steps=1, grad=False)).logits.requires_grad
+    with torch.no_grad():
+        assert not last(think(net, x, steps=1, grad=True)).logits.requires_grad
     net.eval()
     thoughts = think(net, x, steps=2)
     thought = next(thoughts)
-    assert torch.is_grad_enabled()  # between two iterations as outside
-    assert thought.features.numpy().shape == thought.features.shape
-    assert thought.logits.numpy().shape == thought.logits.shape
-    asked = last(think(net, x, steps=2, grad=True))
-    assert asked.features.requires_grad
-    assert asked.logits.requires_grad
+    assert torch.is_grad_enabled(), "between two iterations as outside"
+    assert not thought.features.requires_grad
+    assert not thought.logits.requires_grad
     # Gradients of the inputs or the state are asked for by these.
-    assert last(think(net, x.clone().requires_grad_(), steps=1)).logits.requires_grad
     state = State(thought.features.clone().requires_grad_(), 1)
-    assert last(think(net, x, steps=1, state=state)).logits.requires_grad
-    assert not last(think(net.train(), x, steps=1, grad=False)).logits.requires_grad
-
-
-def test_a_thought_is_printed_in_one_line() -> None:
-    [thought] = think(Ticking(), torch.ones(2, 1, 3), steps=1)
-    assert repr(thought) == "Thought(Ticking, iteration 1: features (2, 1, 3))"
+    for asked in (
+        think(net, x, steps=2, grad=True),
+        think(net, x.clone().requires_grad_(), steps=1),
+        think(net, x, steps=1, state=state),
+    ):
+        assert last(asked).logits.requires_grad
 
 
 def test_interventions_happen_between_iterations() -> None:
@@ -131,8 +123,10 @@ def test_last_of_an_empty_iterator_and_negative_steps() -> None:
         last([])
     with pytest.raises(NetError, match="was empty"):
         last(think(Ticking(), torch.ones(1, 1, 3), steps=0))
-    with pytest.raises(NetError, match="after 0 or more"):
-        After(-1)
+    wrong: list[Any] = [-1, 2.5]  # after 2.5 iterations nothing would ever happen
+    for step in wrong:
+        with pytest.raises(NetError, match=f"of 0 or more, got {step}"):
+            After(step)
 
 
 def test_a_state_of_another_batch() -> None:

@@ -55,13 +55,14 @@ def test_rest_is_decided_by_the_largest_change() -> None:
     assert solve(Ticking(), many, max_steps=90, rule=Resting(1e-2)).steps.tolist() == [60 + 16]
 
 
-class FirstOne:
+class FirstOne(RuleState):
     """A user-defined rule: stop at the first answer that is 1 somewhere."""
 
     def start(self) -> RuleState:
-        state = RuleState()
-        state.update = lambda thought: thought.prediction.flatten(1).any(dim=1)  # type: ignore[method-assign]
-        return state
+        return self
+
+    def update(self, thought: Thought) -> Any:
+        return thought.prediction.flatten(1).any(dim=1)
 
 
 def test_a_user_defined_rule() -> None:
@@ -81,10 +82,7 @@ def test_a_rule_must_start_with_a_state() -> None:
 
 @pytest.mark.parametrize("met", [True, torch.tensor(True), torch.ones(2), torch.ones(3).bool()])
 def test_a_rule_must_give_a_bool_for_each_sample(met: object) -> None:
-    class Wrong(RuleState):
-        def start(self) -> RuleState:
-            return self
-
+    class Wrong(FirstOne):
         def update(self, thought: Thought) -> Any:
             return met
 
@@ -92,15 +90,22 @@ def test_a_rule_must_give_a_bool_for_each_sample(met: object) -> None:
         solve(Ticking(), ticks(1, 2), max_steps=4, rule=Wrong())
 
 
-class Overwriting(Ticking):
-    """Writes its features into the same tensor, which the protocol forbids."""
+class Stepping(Ticking):
+    """A network whose iteration is a function of features, memory and index."""
+
+    def __init__(self, function: Callable[[Tensor, Tensor, int], Tensor]) -> None:
+        super().__init__()
+        self.function = function
 
     def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-        return features.copy_(super().step(features, memory, index))
+        assert memory is not None
+        return self.function(features, memory, index)
 
 
 def test_overwritten_features_are_not_mistaken_for_rest() -> None:
-    answer = solve(Overwriting(), ticks(60, 60), max_steps=200)
+    """A network that writes its features into the same tensor, which the protocol forbids."""
+    net = Stepping(lambda features, memory, _: features.copy_(torch.minimum(features + 1, memory)))
+    answer = solve(net, ticks(60, 60), max_steps=200)
     assert answer.settled.all()
     assert answer.steps.min() > 60
 
@@ -115,18 +120,6 @@ def test_exact_rest_is_for_networks_that_report_their_changes() -> None:
     assert answer.settled.all()
     assert torch.equal(answer.prediction, solve(mazes, inputs, rule=Fixed(500)).prediction)
     assert (answer.steps < solve(mazes, inputs).steps).all(), "not 16 iterations without a change"
-
-
-class Stepping(Ticking):
-    """A network whose iteration is a function of features, memory and index."""
-
-    def __init__(self, function: Callable[[Tensor, Tensor, int], Tensor]) -> None:
-        super().__init__()
-        self.function = function
-
-    def step(self, features: Tensor, memory: Tensor | None, index: int) -> Tensor:
-        assert memory is not None
-        return self.function(features, memory, index)
 
 
 @pytest.mark.parametrize(
@@ -208,13 +201,11 @@ def test_a_network_of_fixed_depth_runs_all_its_layers_and_is_not_settled() -> No
 
 
 def test_a_fixed_number_of_iterations() -> None:
-    answer = solve(Ticking(), ticks(2, 100), max_steps=20, rule=Fixed(6))
-    assert answer.steps.tolist() == [6, 6]
-    assert answer.stopped_by == ("fixed iterations", "fixed iterations")
-    assert not answer.settled.any()
-    endless = solve(Ticking(), ticks(2, 100), max_steps=9, rule=Fixed())
-    assert endless.steps.tolist() == [9, 9]
-    assert endless.stopped_by == ("budget", "budget")
+    for rule, steps, reason in ((Fixed(6), 6, "fixed iterations"), (Fixed(), 9, "budget")):
+        answer = solve(Ticking(), ticks(2, 100), max_steps=9, rule=rule)
+        assert answer.steps.tolist() == [steps] * 2
+        assert answer.stopped_by == (reason,) * 2
+        assert not answer.settled.any()
 
 
 class Doubting(Ticking):

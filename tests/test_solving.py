@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from dead_end_network import DeadEnds
-from exact_networks import exact_prefix_sums
+from exact_networks import DeadEnds, exact_prefix_sums
 from hypothesis import given
 from hypothesis import strategies as st
 from small_networks import small_net

@@ -12,7 +12,6 @@ import pytest
 import torch
 
 import iterant
-from iterant.nets import Net
 from iterant.nets.from_recipe import build_network
 from iterant.training.recipe import recipe
 from iterant.training.run import threads_for
@@ -55,32 +54,24 @@ def eight_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def network(task: str, net: str) -> Net:
-    return build_network(recipe("quick", task, net).described(), iterant.task(task).spec, 0)[0]
-
-
 @pytest.mark.usefixtures("eight_threads")
 @pytest.mark.parametrize(
-    ("net", "load", "environment", "threads"),
+    ("net", "width", "load", "environment", "threads"),
     [
-        ("dt-recall", 0.5, {}, 8),
-        ("dt-recall", 30.0, {}, 8),  # the same weights as when idle
-        ("local-rule", 0.5, {}, 1),
-        ("local-rule", 0.5, {"MKL_NUM_THREADS": "8"}, 8),
+        ("dt-recall", 64, 0.5, {}, 8),
+        ("dt-recall", 64, 30.0, {}, 8),  # the same weights as when idle
+        ("dt-recall", 16, 0.5, {}, 1),  # a small network
+        ("local-rule", 24, 0.5, {}, 1),  # message passing
+        ("local-rule", 24, 0.5, {"MKL_NUM_THREADS": "8"}, 8),
     ],
 )
 def test_threads_of_a_new_run(
-    monkeypatch: pytest.MonkeyPatch, net: str, load: float, environment: Any, threads: int
-) -> None:
+    monkeypatch: pytest.MonkeyPatch, net: str, width: int, load: float, environment: Any,
+    threads: int,
+) -> None:  # fmt: skip
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert threads_for(network("mazes", net)) == threads  # the local rule has message passing
-
-
-@pytest.mark.usefixtures("eight_threads")
-@pytest.mark.parametrize(("width", "threads"), [(32, 1), (64, 8)])
-def test_a_small_network_trains_on_one_thread(width: int, threads: int) -> None:
-    task, small = iterant.task("prefix-sums"), recipe("quick", "prefix-sums")
-    net = build_network(small.changed(width=width).described(), task.spec, 0)[0]
-    assert threads_for(net) == threads
+    settings = recipe("quick", "mazes", net).changed(width=width).described()
+    network, _ = build_network(settings, iterant.task("mazes").spec, 0)
+    assert threads_for(network) == threads

@@ -12,7 +12,7 @@ Shapes: B batch, C channels, W width, *S space.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from iterant import bounds, registry
 from iterant.errors import NetError, UnknownName
-from iterant.nets.protocol import NetModule, build, check_sizes, parameter_count
+from iterant.nets.protocol import NetConfig, NetModule, build, parameter_count
 
 _CONVOLVE = {1: functional.conv1d, 2: functional.conv2d}
 _EPS = 1e-6
@@ -31,14 +31,11 @@ _MOST_LAYERS = 4096
 
 
 @dataclass(frozen=True)
-class PaperConfig:
-    """The configuration of the paper's networks; saved as JSON beside the weights."""
+class PaperConfig(NetConfig):
+    """The configuration of the paper's networks."""
 
     kind: ClassVar[str] = "deep-thinking"
-    """The name of the network in `iterant.registry`."""
 
-    dims: int
-    channels: int
     width: int
     recall: bool = True
     recall_relu: bool = False
@@ -55,7 +52,7 @@ class PaperConfig:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "head", tuple(self.head))  # JSON holds a list
-        check_sizes(self, "channels", "width", "classes", "blocks")
+        self.check_sizes("channels", "width", "classes", "blocks")
         if not all(isinstance(width, int) and bounds.WIDTH.holds(width) for width in self.head):
             raise NetError(f"head must be whole numbers {bounds.WIDTH}, got {self.head!r:.50}")
         # A configuration may come from an untrusted file: building millions of layers takes hours.
@@ -66,9 +63,6 @@ class PaperConfig:
             raise NetError(
                 f"group norm has 4 groups, so the width must be a multiple of 4: {self.width}"
             )
-
-    def described(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def _conv(dims: int, inputs: int, outputs: int) -> nn.Conv1d | nn.Conv2d:
@@ -122,14 +116,11 @@ def _blocks(config: PaperConfig) -> nn.Sequential:
 class PaperNet(NetModule):
     """The parts that recurrent and feed-forward networks share."""
 
-    depth: int | None = None
-    """Number of iterations; None: unlimited."""
+    config: PaperConfig
 
     def __init__(self, config: PaperConfig) -> None:
         """Build projection, recall and head; subclasses add the blocks."""
-        super().__init__()
-        self.config = config
-        self.readout = registry.find("readout", config.readout)()
+        super().__init__(config)
         dims, width, channels = config.dims, config.width, config.channels
         self.projection = _conv(dims, channels, width)
         self.recall = RecallConv(dims, width, channels) if config.recall else None
@@ -210,7 +201,7 @@ class FeedForwardConfig(PaperConfig):
     """Iterations, each with its own blocks; they share one recall convolution."""
 
     def __post_init__(self) -> None:
-        check_sizes(self, "depth")
+        self.check_sizes("depth")
         super().__post_init__()
 
 

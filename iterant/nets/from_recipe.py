@@ -1,6 +1,6 @@
 """The network that a recipe names, for a task.
 
->>> net, description = build_network({"net": "dt-recall", "width": 32}, task.spec, seed=0)
+>>> net, description = build_network(recipe.described(), task.spec, seed=0)
 """
 
 from __future__ import annotations
@@ -43,9 +43,8 @@ def build_network(
     shape |= {"classes": spec.classes, "readout": spec.readout}
     others = [kind for kind in registry.known("net") if kind not in PAPER_KINDS]
     if base in VARIANTS:
-        names = ("width", "head", "group_norm", "bounded")
-        values = {key: settings[key] for key in names if key in settings}
-        depth = settings.get("iterations", 30)
+        values = {name: settings[name] for name in ("width", "head", "group_norm", "bounded")}
+        depth = settings["iterations"]
         config: Any = variant_config(base, spec.name, **shape, **values, depth=depth)
     elif base in others:
         # Every field of its configuration that a recipe has too; None leaves the default.
@@ -56,9 +55,8 @@ def build_network(
             **{key: value for key, value in values.items() if key in known and value is not None}
         )
     else:
-        known_nets = (*VARIANTS, *others)
-        message = registry.unknown_name("network", name, known_nets, or_give="module:Class")
-        raise UnknownName(message)
+        words = (*VARIANTS, *others)
+        raise UnknownName(registry.unknown_name("network", name, words, or_give="module:Class"))
     description = {"kind": name if ":" in name else config.kind, "config": config.described()}
     return build(**description, seed=seed), description
 

@@ -25,16 +25,15 @@ parameters of a layer, *S space in pixels, *Q space in cells.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from iterant import registry
 from iterant.errors import NetError
-from iterant.nets.protocol import NetModule, check_sizes
+from iterant.nets.protocol import NetConfig, NetModule
 
 GAIN = 1.8
 """Initial weights of message passing are larger than usual: messages must survive many cells."""
@@ -49,13 +48,11 @@ _MAX_POOL = {1: functional.max_pool1d, 2: functional.max_pool2d}
 
 
 @dataclass(frozen=True)
-class LocalRuleConfig:
-    """The configuration of a local rule; saved as JSON beside the weights."""
+class LocalRuleConfig(NetConfig):
+    """The configuration of a local rule."""
 
     kind: ClassVar[str] = "local-rule"
 
-    dims: int
-    channels: int
     width: int = 16
     """Channels of a cell's state"""
     hidden: int = 64
@@ -72,7 +69,7 @@ class LocalRuleConfig:
     readout: str = "argmax"
 
     def __post_init__(self) -> None:
-        check_sizes(self, "channels", "width", "hidden", "classes")
+        self.check_sizes("channels", "width", "hidden", "classes")
         for name, own in (("width", OWN_WIDTH), ("hidden", OWN_HIDDEN)):
             shares = 2 * self.dims + own
             if self.messages and getattr(self, name) % shares:
@@ -93,20 +90,16 @@ class LocalRuleConfig:
         """Whether a cell sees the sum of its neighbours, not each of them."""
         return self.isotropic and not self.messages
 
-    def described(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 class LocalRule(NetModule):
     """tanh(mix(relu(sight(state) + recall(problem)))), repeated."""
 
     Config = LocalRuleConfig
-    depth: int | None = None
+    config: LocalRuleConfig
     uses_index = False
 
     def __init__(self, config: LocalRuleConfig) -> None:
-        super().__init__()
-        self.config, self.readout = config, registry.find("readout", config.readout)()
+        super().__init__(config)
         conv = CONV[config.dims]
         views = 2 if config.summed else 1 + 2 * config.dims
         self.sight = conv(views * config.width, config.hidden, 1, bias=False)

@@ -18,11 +18,7 @@ that mark is the only one that is computed.
 The sources of a distance or a mark are the cells of a problem whose input has the highest learned
 score.
 
-Built in: signals travel by a maximum over neighbours, lose a constant amount per cell, and are
-followed by attention to one neighbour. Learned: the sources of each distance and mark, which
-distances a pointer follows and whether up or down, the order of directions among equals, and what
-the marks mean. Training on small mazes finds that marks must run from the start down the distance
-to the end; nothing here says so.
+docs/mazes.md says what is built in and what is learned.
 
 A new network is symmetric: distances and pointers come in pairs that differ by opposite sources
 only. So paths from the start to the end and paths from the end to the start are learned at the same
@@ -46,17 +42,16 @@ side.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from iterant import registry
 from iterant.errors import NetError
 from iterant.nets.local_rule import CONV, bias_of, in_cells, in_pixels, neighbours_of_cells
-from iterant.nets.protocol import NetModule, check_sizes
+from iterant.nets.protocol import NetConfig, NetModule
 
 UNIT = 2.0**-10
 """The distance 1, in features; a power of two, so that scaling is exact."""
@@ -74,13 +69,11 @@ _TEMPERATURE = 0.25
 
 
 @dataclass(frozen=True)
-class MaxPlusConfig:
-    """The configuration; saved as JSON beside the weights."""
+class MaxPlusConfig(NetConfig):
+    """The configuration."""
 
     kind: ClassVar[str] = "max-plus"
 
-    dims: int
-    channels: int
     width: int = 4
     """Distances"""
     hidden: int = 8
@@ -91,29 +84,25 @@ class MaxPlusConfig:
     readout: str = "argmax"
 
     def __post_init__(self) -> None:
-        check_sizes(self, "channels", "width", "hidden", "classes")
+        self.check_sizes("channels", "width", "hidden", "classes")
         if self.width % 2 or self.hidden % 2:
             raise NetError(
                 "distances (width) and pointers (hidden) come in pairs, so both are even, got "
                 f"{self.width} and {self.hidden}"
             )
 
-    def described(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 class MaxPlus(NetModule):
     """Distances by a maximum over neighbours, marks that follow pointers."""
 
     Config = MaxPlusConfig
-    depth: int | None = None
+    config: MaxPlusConfig
     uses_index = False
     exact_precision = True
     """Half precision has no integers above 2,048"""
 
     def __init__(self, config: MaxPlusConfig) -> None:
-        super().__init__()
-        self.config, self.readout = config, registry.find("readout", config.readout)()
+        super().__init__(config)
         pairs, pointer_pairs = config.width // 2, config.hidden // 2
         self.source = nn.Parameter(_opposite_scores(pairs, config.channels))
         self.mark = nn.Parameter(_opposite_scores(pointer_pairs, config.channels))

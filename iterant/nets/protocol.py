@@ -16,12 +16,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from iterant import bounds, registry
 from iterant.errors import DataError, NetError, argument
@@ -50,12 +49,44 @@ class Net(Protocol):
         """Logits (B, K, *S)."""
 
 
+@dataclass(frozen=True)
+class NetConfig:
+    """Base of the configurations of our networks, which are saved as JSON beside the weights."""
+
+    kind: ClassVar[str]
+    """The name of the network in `iterant.registry`."""
+
+    dims: int
+    channels: int
+
+    def described(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def check_sizes(self, *names: str) -> None:
+        """Raise NetError unless dims and stem are 1 or 2 and these fields are widths."""
+        if self.dims not in (1, 2):
+            raise NetError(f"a network has 1 or 2 dimensions of space, got {self.dims}")
+        if (stem := getattr(self, "stem", 1)) not in (1, 2):
+            raise NetError(f"a cell has 1 or 2 pixels per side (stem), got {stem}")
+        for name in names:
+            value = getattr(self, name)
+            if not isinstance(value, int) or not bounds.WIDTH.holds(value):
+                raise NetError(f"{name} must be a whole number {bounds.WIDTH}, got {value!r:.50}")
+
+
 class NetModule(nn.Module):
     """Base class of the networks of iterant, which are not called but iterated."""
 
+    depth: int | None = None
+    """Number of iterations; None: unlimited."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self.config = config
+        self.readout: Readout = registry.find("readout", config.readout)()
+
     def extra_repr(self) -> str:
-        count = sum(weight.numel() for weight in self.parameters())
-        return f"{getattr(self.config, 'kind', type(self).__name__)}, {count:,} parameters"
+        return f"{self.config.kind}, {parameter_count(self):,} parameters"
 
     def forward(self, *_: object) -> Tensor:
         raise NetError(
@@ -86,7 +117,6 @@ class OptionalMembers(Net, Protocol):
                       ``inputs`` and ``features`` are their rows of those read and returned last
     previous_features(before)                         the features before the latest iteration,
                       ``before`` unless they were overwritten
-    segment(features, memory, count, done)            several iterations in one call
     flush()           after every backward pass: add gradients that were computed aside
     refresh()         after every optimizer step: update copies of the weights
     """
@@ -173,21 +203,25 @@ def last_change_of(net: Net) -> Tensor | None:
     return change if isinstance(change, Tensor) else None
 
 
+def first_weight(net: Net) -> Tensor | None:
+    """One of the network's parameters, for its device and precision; None if it has none."""
+    return next(net.parameters(), None) if isinstance(net, nn.Module) else None
+
+
 def like(net: Net, inputs: Tensor) -> Tensor:
     """The inputs on the network's device and in its precision."""
-    weight = next(iter(net.parameters()), None) if isinstance(net, nn.Module) else None
+    weight = first_weight(net)
     return inputs if weight is None else inputs.to(weight.device, weight.dtype)
 
 
 def on_device(net: Net, device: str | torch.device | None) -> Net:
     """The network itself, or a copy on that device; None: where it is."""
-    if device is None or not isinstance(net, nn.Module):
+    weight = first_weight(net)
+    if device is None or weight is None or weight.device == registry.device(device):
         return net
-    target, weight = registry.device(device), next(net.parameters(), None)
-    if weight is None or weight.device == target:
-        return net
-    there: Net = copy.deepcopy(net).to(target)
-    return there
+    there: Any = copy.deepcopy(net)
+    moved: Net = there.to(registry.device(device))
+    return moved
 
 
 @dataclass(frozen=True)
@@ -211,18 +245,6 @@ def needs_of(net: Net) -> Needs | None:
     names = ("dims", "channels", "classes")
     numbers = {name: fields[name] for name in names if isinstance(fields.get(name), int)}
     return Needs(**numbers) if {"dims", "channels"} <= numbers.keys() else None
-
-
-def check_sizes(config: Any, *names: str) -> None:
-    """Raise NetError unless a configuration has 1 or 2 dims and these fields are widths."""
-    if config.dims not in (1, 2):
-        raise NetError(f"a network has 1 or 2 dimensions of space, got {config.dims}")
-    if getattr(config, "stem", 1) not in (1, 2):
-        raise NetError(f"a cell has 1 or 2 pixels per side (stem), got {config.stem}")
-    for name in names:
-        value = getattr(config, name)
-        if not isinstance(value, int) or not bounds.WIDTH.holds(value):
-            raise NetError(f"{name} must be a whole number {bounds.WIDTH}, got {value!r:.50}")
 
 
 def check_net(net: object) -> None:
@@ -281,7 +303,7 @@ def _check_shape(net: Net, inputs: Tensor) -> None:
             f"this network reads cells of {stem} pixels per side, so sides must be multiples of "
             f"{stem}, got {shape}"
         )
-    weight = next(net.parameters(), None) if isinstance(net, nn.Module) else None
+    weight = first_weight(net)
     if weight is not None and (inputs.dtype, inputs.device) != (weight.dtype, weight.device):
         raise NetError(
             f"this network computes in {weight.dtype} on {weight.device}, the inputs are "
@@ -379,15 +401,7 @@ def shape_faults(kind: str, config: Any, tensors: Mapping[str, Tensor]) -> str:
     """
     if ":" in kind or config.get("messages"):
         return ""
-    count, most = 0, 16 + 4 * len(tensors)  # a parametrised weight is registered several times
-
-    def count_parameters(module: nn.Module, name: str, parameter: nn.Parameter) -> None:
-        nonlocal count
-        count += 1
-        if count > most:  # depth 10**9, for example
-            raise DataError(f"it has far more tensors than the {len(tensors)} of the file")
-
-    with torch.device("meta"), register_module_parameter_registration_hook(count_parameters):
+    with torch.device("meta"):  # at most thousands of layers, by the limits of configurations
         net: Any = build(kind, config)
     return tensor_faults(net.state_dict(), tensors)
 
@@ -408,8 +422,6 @@ def tensor_faults(expected: Mapping[str, Tensor], tensors: Mapping[str, Tensor])
     return ", ".join(faults[:3]) + more
 
 
-def parameter_count(net: Net) -> int:
+def parameter_count(net: object) -> int:
     """The number of parameters; 0 for a network that is not an ``nn.Module``."""
-    if not isinstance(net, nn.Module):
-        return 0
-    return sum(weight.numel() for weight in net.parameters())
+    return sum(p.numel() for p in net.parameters()) if isinstance(net, nn.Module) else 0

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from iterant import registry
 from iterant.errors import RecipeError, argument
-from iterant.nets.fast import can_unroll_messages, fuse_for_training
+from iterant.nets.fast import can_unroll_messages, fused
 from iterant.nets.protocol import Net, check_precision, depth_of
 from iterant.rng import StepRng
 from iterant.training.cuda_graphs import CapturedCall, GraphUnroll
@@ -64,24 +64,23 @@ class Trainer:
         check_precision(net, self.dtype)
         # `master` has the float32 parameters that the optimizer moves. `compute` runs forward and
         # backward: the master itself, or its copy in half precision. `fused` is a faster form of
-        # `compute`, if there is one.
+        # `compute`, or `compute` itself.
         half = self.dtype != torch.float32
         self.compute: Any = copy.deepcopy(self.master).to(self.dtype) if half else self.master
-        self.fused = fuse_for_training(self.compute)
+        self.fused: Any = fused(self.compute)
         self.optimizer = build_optimizer(recipe, self.master)
         self.loss_scale: LossScale | None = None
         if self.dtype == torch.float16:
             self.loss_scale = LossScale(device, self.optimizer)
-        net = self.fused or self.compute
         loss = None if isinstance(objective, type) else objective
         criterion = Criterion(recipe.label_smoothing, recipe.position_loss, loss)
         scale = None if self.loss_scale is None else self.loss_scale.scale
         self.unroll: Unroll
         if device.type == "cuda":
-            self.unroll = GraphUnroll(net, self.compute, criterion, scale)
+            self.unroll = GraphUnroll(self.fused, self.compute, criterion, scale)
         else:
             sparse = device.type == "cpu" and can_unroll_messages(net)
-            self.unroll = Unroll(net, criterion, scale, sparse=sparse)
+            self.unroll = Unroll(self.fused, criterion, scale, sparse=sparse)
         self.steps = 0
         """Optimizer steps done"""
         self.ema: dict[str, Tensor] | None = None
@@ -155,7 +154,7 @@ class Trainer:
         """Update the half-precision copy and the fused kernels."""
         if self.compute is not self.master:
             torch._foreach_copy_(list(self.compute.parameters()), list(self.master.parameters()))
-        if self.fused is not None:
+        if self.fused is not self.compute:
             self.fused.refresh()
 
     @torch.no_grad()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from dead_end_network import DeadEnds
+from exact_networks import DeadEnds
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(100, 50), (60, 20), (30, 5)])

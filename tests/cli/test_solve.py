@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dead_end_network import DeadEnds
-from exact_networks import exact_prefix_sums
+from exact_networks import DeadEnds, exact_prefix_sums
 from small_networks import small_net
 
 import iterant

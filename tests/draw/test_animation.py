@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dead_end_network import DeadEnds
-from exact_networks import exact_prefix_sums
+from exact_networks import DeadEnds, exact_prefix_sums
 from numpy.typing import NDArray
 from PIL import Image
 

@@ -71,21 +71,6 @@ def test_noise_in_walls_is_seen_only_where_they_are_not_masked(masked: bool) -> 
     assert torch.equal(without, with_noise) is masked
 
 
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        ({"dims": 3}, "1 or 2 dimensions"),
-        ({"stem": 3}, "1 or 2 pixels"),
-        ({"hidden": 0}, "hidden"),
-        ({**MESSAGES, "width": 16}, "width .* 6 .* got 16"),
-        ({**MESSAGES, "hidden": 64}, "hidden .* 5 .* got 64"),
-    ],
-)
-def test_wrong_configurations(change: dict[str, int], text: str) -> None:
-    with pytest.raises(NetError, match=text):
-        local_rule(**change)
-
-
 def test_sides_must_be_multiples_of_a_cell() -> None:
     with pytest.raises(NetError, match="multiples of 2"):
         think(local_rule(), torch.zeros(1, 3, 9, 9, dtype=torch.float64), steps=1)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 import iterant
 from iterant.nets import DeepThinking, Net
-from iterant.nets.fast import fuse_for_training
+from iterant.nets.fast import fused
 from iterant.nets.from_recipe import build_network
 from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch, Size
@@ -120,7 +120,7 @@ def assert_restated(
     weights = restated.parameters(net)
     for weight in weights:
         weight.grad = torch.zeros_like(weight)
-    unroll = Unroll(fuse_for_training(net) or net)
+    unroll = Unroll(fused(net))
     loss = objective.run(unroll, batch.inputs, batch.targets, StepRng(1, number))
     torch.testing.assert_close(loss, wanted.detach(), rtol=1e-12, atol=1e-12)
     gradients = [weight.grad for weight in weights if weight.grad is not None]

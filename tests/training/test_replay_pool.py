@@ -18,7 +18,7 @@ from torch import Tensor
 import iterant
 from iterant.engine import State
 from iterant.errors import RecipeError
-from iterant.nets.fast import fuse_for_training
+from iterant.nets.fast import fused
 from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch
 from iterant.training.objectives import ReplayPool, Segment, StepResult, Unroll
@@ -34,7 +34,7 @@ class RecordingUnroll(Unroll):
 
     def __init__(self, *, idle: bool = False) -> None:
         net = small_net("prefix-sums", "dt-recall")
-        super().__init__(fuse_for_training(net) or net)
+        super().__init__(fused(net))
         self.idle, self.calls = idle, 0
         self.call: Any = None
 

@@ -18,7 +18,7 @@ from torch.nn import functional
 import iterant
 from iterant.engine import State
 from iterant.nets import LocalRule, build
-from iterant.nets.fast import fuse_for_training
+from iterant.nets.fast import fused
 from iterant.nets.from_recipe import build_network
 from iterant.rng import StepRng
 from iterant.tasks.protocol import Batch
@@ -81,7 +81,7 @@ def unroll_of(variant: str, kind: str) -> tuple[Unroll, nn.Module]:
         weight.grad = torch.zeros_like(weight)
     if kind == "plain":
         return Unroll(net), net
-    return FakeGraphUnroll(fuse_for_training(net) or net, net), net
+    return FakeGraphUnroll(fused(net), net), net
 
 
 OBJECTIVES: dict[str, dict[str, Any]] = {

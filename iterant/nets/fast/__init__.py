@@ -21,10 +21,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from iterant.nets.deep_thinking import DeepThinking, FeedForward
 from iterant.nets.fast.cuda import FusedRule
@@ -33,12 +32,9 @@ from iterant.nets.local_rule import LocalRule
 from iterant.nets.max_plus import MaxPlus
 from iterant.nets.protocol import Net
 
-if TYPE_CHECKING:
-    from iterant.nets.fast.deep_thinking import Fused
-
 __all__ = [
     "FusedRule", "SparseMaxPlus", "SparseRule", "accelerate", "can_unroll_messages",
-    "fuse_for_training", "fused", "threads",
+    "fused", "threads",
 ]  # fmt: skip
 
 
@@ -62,22 +58,16 @@ def accelerate(net: Net, inputs: Tensor, *, reuse: bool = False) -> Net:
 def fused(net: Net) -> Net:
     """A network of the paper in fewer and larger kernels; any other network unchanged.
 
-    Unlike with `accelerate`, features have the original shape, so that interventions apply.
-    """
-    weight = next(net.parameters(), None) if isinstance(net, nn.Module) else None
-    if weight is not None and weight.is_cuda and weight.dtype == torch.float64:
-        return net  # cuDNN fuses nothing in float64
-    return fuse_for_training(net) or net
-
-
-def fuse_for_training(net: object) -> Fused | None:
-    """A faster form of a network with gradients for its weights; None where there is none.
-
-    Call its ``flush`` after every backward pass.
+    Unlike with `accelerate`, features have the original shape, so that interventions apply, and
+    weights get gradients: in training call ``flush`` after every backward pass, and ``refresh``
+    after every optimizer step.
     """
     # Not for subclasses, which may compute something else.
     if not (type(net) is DeepThinking or type(net) is FeedForward) or net.config.group_norm:
-        return None
+        return net
+    weight = net.projection.weight
+    if weight.is_cuda and weight.dtype == torch.float64:
+        return net  # cuDNN fuses nothing in float64
     from iterant.nets.fast.deep_thinking import Fused  # a local rule does not need it
 
     return Fused(net)

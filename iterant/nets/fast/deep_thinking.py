@@ -13,7 +13,6 @@ Shapes: B batch, W width, *S space.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -30,23 +29,18 @@ class Layer:
     """
 
     def __init__(self, weight: Tensor, first: int = 0, last: int | None = None) -> None:
-        self.weight, self.first = weight, first
-        self.last = weight.shape[1] if last is None else last
+        self.weight, self.channels = weight, slice(first, last)
         self.kernel = self.laid_out()
 
     def gradient(self) -> Tensor:
         """The part of the weight's gradient for these channels; zeros if there is none yet."""
         if self.weight.grad is None:
             self.weight.grad = torch.zeros_like(self.weight)
-        return self.weight.grad[:, self.first : self.last]
-
-    def part(self) -> Tensor:
-        """The weight of these input channels, detached: (outputs, inputs, *kernel)."""
-        return self.weight.detach()[:, self.first : self.last]
+        return self.weight.grad[:, self.channels]
 
     def laid_out(self) -> Tensor:
-        """The weight as a 2D kernel in channels-last layout."""
-        return _images(self.part())
+        """The weight of these channels as a 2D kernel in channels-last layout."""
+        return _images(self.weight.detach()[:, self.channels])
 
     def refresh(self) -> None:
         """Update the kernel from the weight, in place."""
@@ -83,7 +77,12 @@ class Tape:
     @torch.no_grad()
     def _add(self, layer: Layer, x: Tensor, gradient: Tensor) -> None:
         part = _backward(gradient, x, layer.kernel, [False, True, False])[1]
-        self.accumulate(layer, part.squeeze(2) if layer.weight.dim() == 3 else part)
+        part = part.squeeze(2) if layer.weight.dim() == 3 else part
+        if layer in self._sums:
+            wide = torch.promote_types(part.dtype, torch.float32)
+            self._sums[layer] = self._sums[layer].to(wide).add_(part)
+        else:
+            self._sums[layer] = part
 
     @torch.no_grad()
     def flush(self) -> None:
@@ -96,15 +95,6 @@ class Tape:
         self._sums.clear()
         self._kept.clear()  # not earlier: the second stream was reading them
 
-    def accumulate(self, layer: Layer, part: Tensor) -> None:
-        """Add a part of a layer's weight gradient."""
-        if layer not in self._sums:
-            self._sums[layer] = part
-        elif self._sums[layer].dtype == torch.float64:
-            self._sums[layer] += part
-        else:
-            self._sums[layer] = self._sums[layer].float().add_(part)
-
 
 class Fused:
     """A network of the paper with the same weights, in fused kernels."""
@@ -114,7 +104,6 @@ class Fused:
         self.tape = Tape()
         # Weights are not autograd inputs: the tape takes their gradients. This input requires grad.
         self._token = torch.zeros((), device=net.projection.weight.device, requires_grad=True)
-        self._flat = net.config.dims == 1
         self._projection = Layer(net.projection.weight)
         self._recall: tuple[Layer, Layer] | None = None  # of features, of the problem
         if net.recall is not None:
@@ -122,12 +111,13 @@ class Fused:
             self._recall = Layer(weight, 0, width), Layer(weight, width)
         self.depth = net.depth
         self.uses_index = net.depth is not None
-        blocks = [block for block in net.modules() if isinstance(block, ResidualBlock)]
-        self._blocks: Sequence[tuple[Layer, Layer]] = [
-            (Layer(block.conv1.weight), Layer(block.conv2.weight)) for block in blocks
-        ]
+        self._blocks: dict[nn.Module, tuple[Layer, Layer]] = {
+            block: (Layer(block.conv1.weight), Layer(block.conv2.weight))
+            for block in net.modules()
+            if isinstance(block, ResidualBlock)
+        }
         convs = [conv for conv in net.head if isinstance(conv, nn.Conv1d | nn.Conv2d)]
-        self._head: Sequence[Layer] = [Layer(conv.weight) for conv in convs]
+        self._head = [Layer(conv.weight) for conv in convs]
 
     def read(self, inputs: Tensor) -> Tensor | None:
         return None if self._recall is None else self._conv(inputs, self._recall[1], relu=False)
@@ -146,17 +136,11 @@ class Fused:
         if self._recall is not None and memory is not None:
             relu = self.config.recall_relu
             images = self._conv(images, self._recall[0], relu=relu, added=memory)
-        for first, second in self._blocks_of(index):
+        for block in self.net.blocks_of(index).children():
+            first, second = self._blocks[block]
             inner = self._conv(images, first, relu=True)
             images = self._conv(inner, second, relu=True, added=images)
         return self.net.bound(self._strings(images))
-
-    def _blocks_of(self, index: int) -> Sequence[tuple[Layer, Layer]]:
-        """The blocks of one iteration: all of them, or the iteration's own if feed-forward."""
-        if self.depth is None:
-            return self._blocks
-        per_iteration = len(self._blocks) // self.depth
-        return self._blocks[index * per_iteration : (index + 1) * per_iteration]
 
     def flush(self) -> None:
         """Add the weight gradients; call once after each backward."""
@@ -165,7 +149,7 @@ class Fused:
     @torch.no_grad()
     def refresh(self) -> None:
         """Update the kernels; call after changing the weights."""
-        blocks = [layer for pair in self._blocks for layer in pair]
+        blocks = [layer for pair in self._blocks.values() for layer in pair]
         for layer in (self._projection, *(self._recall or ()), *blocks, *self._head):
             layer.refresh()
 
@@ -178,19 +162,13 @@ class Fused:
 
     def _strings(self, images: Tensor) -> Tensor:
         """Back from images to strings in one dimension: (B, W, 1, L) to (B, W, L)."""
-        return images.squeeze(2) if self._flat else images
+        return images.squeeze(2) if self.config.dims == 1 else images
 
 
 def _images(tensor: Tensor) -> Tensor:
     """In channels-last layout, strings (B, W, L) as images (B, W, 1, L)."""
     images = tensor.unsqueeze(2) if tensor.dim() == 3 else tensor
     return images.contiguous(memory_format=torch.channels_last)
-
-
-def relu_backward(gradient: Tensor, y: Tensor) -> Tensor:
-    """The gradient of a ReLU's input, given that of its output ``y``."""
-    before: Tensor = torch.ops.aten.threshold_backward(gradient, y, 0)
-    return before
 
 
 def _convolve(x: Tensor, kernel: Tensor, added: Tensor | None, relu: bool) -> Tensor:
@@ -239,7 +217,7 @@ class _Conv(Function):
     def backward(ctx: Any, *gradients: Tensor) -> Any:
         x, kernel, y = ctx.saved_tensors
         # The gradient of conv(x) + added, before the ReLU: also that of ``added``.
-        g = gradients[0] if y is None else relu_backward(gradients[0], y)
+        g = gradients[0] if y is None else torch.ops.aten.threshold_backward(gradients[0], y, 0)
         g = g.contiguous(memory_format=torch.channels_last)
         ctx.tape.record(ctx.layer, x, g)
         wanted = ctx.needs_input_grad[0]

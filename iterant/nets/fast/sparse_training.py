@@ -18,7 +18,6 @@ channels, I some of T iterations.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -29,7 +28,6 @@ from iterant.nets.fast.sparse import neighbours_of
 from iterant.nets.local_rule import bias_of, in_pixels, message_layouts
 
 
-@dataclass(frozen=True)
 class MessageGraph:
     """Which messages there are between the open cells of a batch, and which depend on which.
 
@@ -40,17 +38,7 @@ class MessageGraph:
         a → c → d
     """
 
-    slot: Tensor
-    """(M,): where a message stands among the N * D of all cells and sides"""
-    incoming: Tensor
-    """(D, N): the message that comes in from each side; M where there is none"""
-    first_input: Tensor
-    """(M,): the first input of every message; M where it has none"""
-    extra_inputs: tuple[tuple[Tensor, Tensor], ...]
-    """(m,), (m,) for the second, third … input: which messages have one, and which it is"""
-
-    @classmethod
-    def between(cls, is_open: Tensor) -> MessageGraph:
+    def __init__(self, is_open: Tensor) -> None:
         """Of the cells that are open, (B, *Q) bool; they are counted over all samples."""
         flat = is_open.flatten()
         cells = int(flat.sum())
@@ -58,21 +46,26 @@ class MessageGraph:
         neighbours = neighbours_of(is_open, numbers, cells)  # (N, D); N where there is none
         sides = neighbours.shape[1]
         exists = neighbours < cells
-        slot = exists.flatten().nonzero().flatten()
-        count = len(slot)
+        self.slot = exists.flatten().nonzero().flatten()
+        """(M,): where a message stands among the N * D of all cells and sides"""
+        count = len(self.slot)
         number = torch.full((cells * sides + 1,), count, device=neighbours.device)
-        number[slot] = torch.arange(count, device=neighbours.device)
+        number[self.slot] = torch.arange(count, device=neighbours.device)
         # The neighbour on a side sends to me on its opposite side.
         opposite = torch.arange(sides, device=neighbours.device) ^ 1
         incoming = number[(neighbours * sides + opposite).where(exists, cells * sides)]
-        sender, side = slot // sides, slot % sides
+        self.incoming = incoming.T.contiguous()
+        """(D, N): the message that comes in from each side; M where there is none"""
+        sender, side = self.slot // sides, self.slot % sides
         # Sorted, so that the messages that exist come first.
         others = incoming[sender].scatter(1, side[:, None], count).sort(dim=1).values
-        extra_inputs = []
+        self.first_input = others[:, 0]
+        """(M,): the first input of every message; M where it has none"""
+        self.extra_inputs: list[tuple[Tensor, Tensor]] = []
+        """(m,), (m,) for the second, third … input: which messages have one, and which it is"""
         for column in others.unbind(1)[1:-1]:
             rows = (column < count).nonzero().flatten()
-            extra_inputs.append((rows, column[rows]))
-        return cls(slot, incoming.T.contiguous(), others[:, 0], tuple(extra_inputs))
+            self.extra_inputs.append((rows, column[rows]))
 
     def sum_others(self, messages: Tensor) -> Tensor:
         """(E, M) to (E, M): for every message, what its sender received from all other sides."""
@@ -101,7 +94,7 @@ class MessageTrajectory:
         recall = net.recall.weight.flatten(1)
         self._term = functional.linear(self._rows(problem), recall, net.recall.bias)  # (N, H)
         self._state, self._hidden = state, hidden = message_layouts(net.config)
-        self._graph = graph = MessageGraph.between(self._is_open)
+        self._graph = graph = MessageGraph(self._is_open)
         by_side = self._term[:, hidden.own :].reshape(-1, hidden.each)
         term = by_side.index_select(0, graph.slot).T.contiguous()  # (H of a side, M)
         added = None if noise is None else self._messages(noise)

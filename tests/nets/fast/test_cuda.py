@@ -54,17 +54,20 @@ def mazes(count: int = 6, size: int = 13) -> Tensor:
     return maze_inputs(count, size).float()
 
 
+def check_same(one: FusedRule, other: FusedRule | SparseRule, inputs: Tensor, steps: int) -> None:
+    both = zip(think(one, inputs, steps=steps), think(other, inputs, steps=steps), strict=True)
+    for ours, theirs in both:
+        assert torch.allclose(ours.features, theirs.features, atol=1e-5)
+        assert one.last_change is not None
+        assert other.last_change is not None
+        assert torch.allclose(one.last_change, other.last_change, atol=1e-5)
+
+
 def test_every_iteration_is_that_of_the_sparse_form() -> None:
     net, inputs = shipped(), mazes()
     inputs[2] = 0
-    fast, sparse = Emulated(net), SparseRule(net)
-    both = zip(think(fast, inputs, steps=40), think(sparse, inputs, steps=40), strict=True)
-    for one, other in both:
-        assert torch.allclose(one.features, other.features, atol=1e-5)
-        assert torch.equal(one.prediction, other.prediction)
-        assert fast.last_change is not None
-        assert sparse.last_change is not None
-        assert torch.allclose(fast.last_change, sparse.last_change, atol=1e-5)
+    fast = Emulated(net)
+    check_same(fast, SparseRule(net), inputs, 40)
     assert fast.launched == 96, "two blocks of 32, and the one after them"
 
 
@@ -120,14 +123,8 @@ def test_the_kernel_computes_an_iteration(config: dict[str, Any]) -> None:
         inputs[1] = 0
     else:
         inputs = torch.randn(3, 1, 90, generator=torch.Generator().manual_seed(1))
-    kernel, emulated = FusedRule(net.to(device)), Emulated(net.to(device))
-    inputs = inputs.to(device)
-    both = zip(think(kernel, inputs, steps=5), think(emulated, inputs, steps=5), strict=True)
-    for one, other in both:
-        assert torch.allclose(one.features, other.features, atol=1e-5)
-        assert kernel.last_change is not None
-        assert emulated.last_change is not None
-        assert torch.allclose(kernel.last_change, emulated.last_change, atol=1e-5)
+    net, inputs = net.to(device), inputs.to(device)
+    check_same(FusedRule(net), Emulated(net), inputs, 5)
     with torch.no_grad():
         for weight in net.mix.parameters():
             weight.fill_(torch.nan)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from iterant.engine import State, last, think
 from iterant.nets import DeepThinking, FeedForward, FeedForwardConfig, PaperConfig, build
-from iterant.nets.fast import fuse_for_training
+from iterant.nets.fast import fused
 from iterant.nets.fast.deep_thinking import Fused, Layer, Tape
 
 
@@ -27,22 +27,19 @@ def network(kind: str = "deep-thinking", **changes: object) -> Any:
 
 
 def gradients(net: nn.Module) -> dict[str, Tensor]:
-    got = {
-        name: weight.grad.clone()
-        for name, weight in net.named_parameters()
-        if weight.grad is not None
-    }
+    """The gradients of all weights that have one, which are then removed."""
+    weights = [(name, weight.grad) for name, weight in net.named_parameters()]
     net.zero_grad()
-    return got
+    return {name: gradient for name, gradient in weights if gradient is not None}
 
 
 def test_which_networks_have_this_form() -> None:
     for kind in ("deep-thinking", "feed-forward"):
-        assert type(fuse_for_training(network(kind))) is Fused
-        assert fuse_for_training(network(kind, group_norm=True)) is None
-        subclass = network(kind)
-        subclass.__class__ = type("Other", (type(subclass),), {})  # may compute something else
-        assert fuse_for_training(subclass) is None
+        assert type(fused(network(kind))) is Fused
+        other = network(kind)
+        other.__class__ = type("Other", (type(other),), {})  # may compute something else
+        for net in (network(kind, group_norm=True), other):
+            assert fused(net) is net
 
 
 CONFIGS = [
@@ -85,7 +82,7 @@ def test_gradients_are_summed_in_float32() -> None:
     weight = torch.zeros(1, 1, 1, 1, dtype=torch.bfloat16, requires_grad=True)
     layer, tape = Layer(weight), Tape()
     for part in (1.0, *[2**-9] * 512):  # bfloat16 has eight bits: 1 + 2**-9 is 1 there
-        tape.accumulate(layer, torch.full_like(weight, part))
+        tape.record(layer, torch.ones_like(layer.kernel), torch.full_like(layer.kernel, part))
     tape.flush()
     assert weight.grad is not None
     assert weight.grad.item() == 2.0

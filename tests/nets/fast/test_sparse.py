@@ -13,7 +13,7 @@ import iterant
 from iterant.engine import After, last, think
 from iterant.errors import NetError
 from iterant.halting import Resting, StableAnswer
-from iterant.nets import LocalRule, Net, build
+from iterant.nets import LocalRule
 from iterant.nets.fast import SparseRule, accelerate, threads
 from iterant.nets.protocol import last_change_of
 
@@ -37,34 +37,20 @@ def mixed() -> Tensor:
     return inputs
 
 
-def packed(net: LocalRule, features: Tensor, inputs: Tensor) -> list[Tensor]:
-    """The features of the open cells of each sample, (cells, W), from dense ones."""
-    is_open = net.read(inputs)[:, -1].bool()
-    rows = features.movedim(1, -1)
-    return [one[where] for one, where in zip(rows, is_open, strict=True)]
-
-
 @pytest.mark.parametrize("changes", FORMS, ids=str)
 def test_every_iteration_is_that_of_the_dense_local_rule(changes: dict[str, Any]) -> None:
     net = local_rule(**changes)
     inputs = mixed() if net.config.dims == 2 else mixed()[:, :1, 12]
     fast = SparseRule(net)
     previous = fast.start(inputs)
-    with torch.no_grad():
-        dense = list(think(net, inputs, steps=40))
-        for plain, quick in zip(dense, think(fast, inputs, steps=40), strict=True):
-            cells = packed(net, plain.features, inputs)
-            for wanted, got in zip(cells, quick.features, strict=True):
-                assert torch.allclose(wanted, got[: len(wanted)], atol=1e-12)
-                assert not got[len(wanted) :].any()
-            assert torch.allclose(plain.logits, quick.logits, atol=1e-12)
-            assert torch.equal(plain.prediction, quick.prediction)
-            reported = last_change_of(quick.net)
-            assert reported is not None
-            # An earlier iteration's features can be compared with: they are not overwritten.
-            change = (quick.features - previous).abs().flatten(1).amax(dim=1)
-            assert torch.equal(reported, change)
-            previous = quick.features
+    dense = think(net, inputs, steps=40, grad=False)
+    for plain, quick in zip(dense, think(fast, inputs, steps=40, grad=False), strict=True):
+        assert torch.allclose(plain.logits, quick.logits, atol=1e-12)
+        reported = last_change_of(fast)
+        assert reported is not None
+        # An earlier iteration's features can be compared with: they are not overwritten.
+        assert torch.equal(reported, (quick.features - previous).abs().flatten(1).amax(dim=1))
+        previous = quick.features
 
 
 @pytest.mark.parametrize("halting", [None, StableAnswer(5), Resting()])
@@ -153,17 +139,11 @@ def test_nan_counts_as_changed(changes: dict[str, Any]) -> None:
 
 def test_accelerate_chooses_it_for_local_rules_on_a_cpu() -> None:
     inputs, net = maze_inputs(2), local_rule()
-
-    class Other(LocalRule):
-        """May compute something else."""
-
-    with torch.device("meta"):
-        other = Other(net.config)
-    deep: Net = build("deep-thinking", {"dims": 2, "channels": 3, "width": 4, "head": (4, 4)})
+    other = local_rule()
+    other.__class__ = type("Other", (LocalRule,), {})  # may compute something else
     assert isinstance(accelerate(net, inputs), SparseRule)
+    assert accelerate(net, inputs.to("meta")) is net
     assert accelerate(other, inputs) is other
-    assert not isinstance(accelerate(deep, inputs), SparseRule)
-    assert not isinstance(accelerate(net, inputs.to("meta")), SparseRule)
 
 
 def test_threads_are_restored() -> None:
