@@ -12,7 +12,6 @@ import shutil
 import sys
 import tarfile
 from collections.abc import Callable
-from email.message import Message
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -139,22 +138,6 @@ def test_what_networks_were_trained_on(tmp_path: Path) -> None:
     for name in names:  # as their cards say
         assert str(training[name]["size"]) in card(name)["trained_on"]
         assert training[name]["problems"] in card(name)["trained_on"]
-
-
-@pytest.mark.usefixtures("light")
-@pytest.mark.parametrize(
-    "urls", [None, ["Docs, https://a.example", "Repository, https://b.example"]]
-)
-def test_the_link_to_the_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, urls: list[str] | None
-) -> None:
-    message = Message()
-    for url in urls or []:
-        message["Project-URL"] = url
-    monkeypatch.setattr(page, "metadata", lambda name: message)
-    built = build_page(tmp_path / "page", networks=[exact_mazes(tmp_path / "m")])
-    written = json.loads((built.folder / "page.json").read_text())
-    assert written["repository"] == ("https://b.example" if urls else None)
 
 
 def test_a_page_that_cannot_be_built_leaves_nothing(
