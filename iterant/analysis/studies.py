@@ -329,7 +329,7 @@ def analyze(
 def _subjects(subjects: list[Subject]) -> list[Subject]:
     """The same networks with unique labels; raises unless they have one task."""
     if not subjects:
-        raise UsageError("there is nothing to analyze; give one or more run folders")
+        raise UsageError("which runs? give one or more folders, as in: iterant analyze runs/m0")
     if len(tasks := {subject.task.spec.name for subject in subjects}) > 1:
         raise UsageError(
             f"these networks were trained on different tasks ({', '.join(sorted(tasks))}); "
