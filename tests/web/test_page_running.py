@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import pytest
 
-import iterant
 from web.browsing import Visit
 from web.test_page_mazes import solved_as_by_package
 
@@ -112,9 +111,8 @@ def test_keys_work_from_a_slider_and_not_in_a_text_field(maze: Visit) -> None:
 
 
 def show_maze(visit: Visit, size: int) -> None:
-    """Show a maze of a size with the shipped network."""
+    """Show a maze of a size."""
     visit.show(MAZES)
-    visit.choose(MAZES, "mazes-2")
     visit.set_range("#panel-mazes [data-is=size]", size)
     visit.wait(f"iterant.panels.mazes.thinker.inputs.dims[2] === {2 * size + 6}")
 
@@ -140,12 +138,12 @@ def test_a_large_maze_is_computed_in_a_worker(visit: Visit) -> None:
     visit.page.click("[data-bench=restart]")
     visit.page.click("[data-bench=play]")
     visit.settle(MAZES)
-    solved_as_by_package(visit, iterant.load(MAZES))
+    solved_as_by_package(visit)
     visit.set_range("#panel-mazes [data-is=size]", 9)
     visit.wait("iterant.panels.mazes.thinker.inputs.dims[2] === 24")
     assert place(visit) == "page"
     visit.settle(MAZES)
-    solved_as_by_package(visit, iterant.load(MAZES))
+    solved_as_by_package(visit)
 
 
 def test_without_workers_the_page_computes_itself(open_page: Callable[..., Visit]) -> None:
