@@ -96,7 +96,7 @@ def test_shipped_networks_give_the_answers_of_the_package(visit: Visit, task: st
     visit.set_range("[data-bench=speed]", 79)
     visit.panel(task, "await panel.generate(7)")
     visit.settle(task)
-    visit.same_as_package(task, iterant.load(task))
+    visit.same_as_package(task)
     assert visit.panel(task, "panel.verdict().right") or task == "chess"
     data, dims = visit.panel(task, "[[...thinker.inputs.data], [...thinker.inputs.dims]]")
     inputs = torch.tensor(data, dtype=torch.float32).view(dims)

@@ -14,7 +14,6 @@ pytestmark = pytest.mark.system
 
 MAZES = "mazes"
 THINKER = "iterant.panels.mazes.thinker"
-SLOW = "59 iterations per second"
 LARGE = 49
 """The side of a maze that is computed in a worker."""
 
@@ -68,21 +67,6 @@ def test_a_long_search_is_reported_with_its_speed(maze: Visit) -> None:
     maze.page.click("[data-bench=restart]")
     maze.wait(f"{THINKER}.since >= 100")
     assert re.fullmatch(r"[\d,]+ iterations so far, \d+ ms each; still working\.", maze.words)
-
-
-def test_large_mazes_are_iterated_as_fast_as_possible_by_default(visit: Visit) -> None:
-    """Until the reader moves the slider."""
-    visit.ready()
-    said = visit.page.locator("[data-bench=speed-said]")
-
-    def speed_at(size: int) -> str:
-        visit.set_range("#panel-mazes [data-is=size]", size)
-        visit.wait(f"{THINKER}.inputs.dims[2] === {2 * size + 6}")
-        return said.inner_text()
-
-    assert [speed_at(size) for size in (41, 43, 21)] == [SLOW, "as fast as it can", SLOW]
-    visit.set_range("[data-bench=speed]", 30)
-    assert speed_at(43) == "8 iterations per second"
 
 
 def test_an_error_while_computing_is_shown_and_can_be_restarted(maze: Visit) -> None:
