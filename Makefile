@@ -16,7 +16,7 @@ help: ## list these targets
 setup: $(ready) ## make .venv with iterant and everything its tests need
 
 demo: $(ready) ## train a maze solver on 9x9 in a minute or two, then solve 59x59 with it
-	.venv/bin/python scripts/demo
+	scripts/demo
 
 test: $(ready) ## lint, types and tests: what must pass before a commit
 	scripts/check

@@ -1,4 +1,4 @@
-"""What a notebook shows without being asked: a film of a solution."""
+"""What a notebook shows: a film of a solution; drawings, once."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ from iterant.solving import solutions
 from iterant.tasks.protocol import sample_problems
 [solution] = solutions(net, task, sample_problems(task, size=16))
 solution
+---
+from iterant import draw
+axes = draw.show(task.describe(task.sample(1, size=8, seed=1)))
+---
+axes = draw.show(task.describe(task.sample(1, size=8, seed=1)), ax=axes)
 """
 
 
@@ -43,3 +48,9 @@ def test_a_solution_plays_its_film(outputs: list[Any]) -> None:
     image = html.partition("data:image/gif;base64,")[2].partition('"')[0]
     with Image.open(io.BytesIO(base64.b64decode(image))) as film:
         assert film.n_frames > 3  # type: ignore[attr-defined]
+
+
+def test_a_drawing_is_shown_once_unless_axes_are_given(outputs: list[Any]) -> None:
+    (shown,) = outputs[2]
+    assert base64.b64decode(shown["data"]["image/png"]).startswith(b"\x89PNG")
+    assert outputs[3] == []

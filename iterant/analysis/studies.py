@@ -269,30 +269,28 @@ def analyze(
     shared = subjects[0].task
     size = _size(shared, size)
 
+    steps_wanted = STEPS if max_steps is None else max_steps
     jobs, skipped = [], []
     for name in (name for name in STUDIES if name in names):
         study = STUDIES[name]
         at = study.after or 0
         if at and after is not None:  # not of the baseline, nor of studies without an intervention
             at = after
+        least = max(study.least, at + 1)
         for subject in subjects:
-            steps = resolve_steps(
-                subject.net, STEPS if max_steps is None else max_steps, cut=max_steps is None
-            )
+            steps = resolve_steps(subject.net, steps_wanted, cut=max_steps is None)
             if study.requires and not hasattr(shared, study.requires):
                 reason = f"the task {shared.spec.name} has no method {study.requires}"
-            elif steps < max(study.least, at + 1):
-                reason = f"it takes {max(study.least, at + 1)} iterations or more, got {steps}"
+                skipped.append(Skipped(subject.label, name, reason))
+            elif steps < least:
+                reason = f"it takes {least} iterations or more, got {steps}"
+                skipped.append(Skipped(subject.label, name, reason))
             else:
                 jobs.append((name, subject, steps, at))
-                continue
-            skipped.append(Skipped(subject.label, name, reason))
-    if not jobs:
-        raise UsageError(f"none of these studies can be made: {skipped[0].why}")
 
     show = progress_estimates()
     batch = shared.sample(count, size=size, seed=seed)
-    results: dict[str, dict[str, tuple[Result, ...]]] = {name: {} for name, *_ in jobs}
+    results: dict[str, dict[str, tuple[Result, ...]]] = {}
     done, total = 0, sum(len(STUDIES[name].measures) for name, *_ in jobs)
 
     def report_progress(part: int, of: int) -> None:
@@ -302,21 +300,18 @@ def analyze(
         elif progress:
             progress(label, share)
 
-    def measured(measure: Callable[[Trial], Result]) -> Result:
-        nonlocal done
-        result = measure(trial)
-        done += 1
-        return result
-
     for name, subject, steps, at in jobs:
         trial = Trial(
             name, subject.net, subject.task, batch, steps, at, seed, tolerance, report_progress
         )
+        measured: list[Result] = []
         try:
-            results[name][subject.label] = tuple(map(measured, STUDIES[name].measures))
+            for measure in STUDIES[name].measures:
+                measured.append(measure(trial))
+                done += 1
+            results.setdefault(name, {})[subject.label] = tuple(measured)
         except (TaskError, UsageError) as error:
             skipped.append(Skipped(subject.label, name, str(error)))
-    results = {name: by_label for name, by_label in results.items() if by_label}
     if not results:
         raise UsageError(f"none of these studies can be made: {skipped[0].why}")
     return Report(
@@ -334,7 +329,7 @@ def analyze(
 def _subjects(subjects: list[Subject]) -> list[Subject]:
     """The same networks with unique labels; raises unless they have one task."""
     if not subjects:
-        raise UsageError("there is nothing to analyze; give one or more run folders")
+        raise UsageError("which runs? give one or more folders, as in: iterant analyze runs/m0")
     if len(tasks := {subject.task.spec.name for subject in subjects}) > 1:
         raise UsageError(
             f"these networks were trained on different tasks ({', '.join(sorted(tasks))}); "

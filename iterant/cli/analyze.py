@@ -19,7 +19,6 @@ from iterant.cli.options import (
     TrustCode,
 )
 from iterant.cli.output import echo, print_table
-from iterant.errors import UsageError
 from iterant.formatting import counted
 
 if TYPE_CHECKING:
@@ -72,10 +71,6 @@ def analyze(
     from iterant.analysis import analyze as analyze_runs
     from iterant.io.files import check_writable_folder
 
-    if not runs:
-        raise UsageError(
-            "which runs? give one or more folders before the options: iterant analyze runs/m0 …"
-        )
     for folder in (out, save_failures):
         if folder is not None:
             check_writable_folder(folder)

@@ -4,9 +4,9 @@
     >>> panels_figure([(plot, [Line(Trace(steps, values), "dt-recall")])], regime=30)
     >>> save_curves({"mazes": curve}, "curve.png", regime=30)
 
-The training regime is shaded. Studies have, as in the paper, one colour per model (Okabe and Ito's,
-for every kind of colour vision) and one line style per alpha. Curves run from dark to light with
-different line styles, so that they can be read without colours.
+The training regime is shaded. Studies have one colour per model (Okabe and Ito's, for every kind of
+colour vision). Curves run from dark to light with different line styles, so that they can be read
+without colours.
 """
 
 from __future__ import annotations

@@ -104,12 +104,12 @@ def export_onnx(
             "this network is feed-forward: each of its iterations has weights of its own, and one "
             "step graph cannot hold them; export a recurrent network"
         )
-    if not isinstance(net, nn.Module) or not {"dims", "channels"} <= config.keys():
+    dims, channels = config.get("dims"), config.get("channels")
+    if not isinstance(net, nn.Module) or dims not in _TRACED or channels is None:
         raise NetError(
             'to be exported, a network is an nn.Module that says "dims" (1 or 2) and "channels" in '
             f"its configuration; this one says {', '.join(map(str, config)) or 'nothing'}"
         )
-    dims, channels = config["dims"], config["channels"]
     folder = make_folder(check_new_folder(out))
     inputs = torch.zeros(2, channels, *_TRACED[dims])  # (B, C, *S)
 

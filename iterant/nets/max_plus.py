@@ -143,7 +143,7 @@ class MaxPlus(NetModule):
         cells = in_cells(inputs, self.config.stem)
         is_open = (cells > 0).any(dim=1, keepdim=True)
         weights = torch.cat([self.source, self.mark])
-        scores = torch.einsum("wc,bc...->bw...", weights, cells).masked_fill(~is_open, -torch.inf)
+        scores = weigh("wc,bcn->bwn", weights, cells).masked_fill(~is_open, -torch.inf)
         values, marks = self._sources(scores, is_open)
         limit = is_open.flatten(1).sum(dim=1).view(-1, *[1] * (cells.dim() - 1)) * is_open
         return torch.cat([values, marks, limit.to(cells.dtype)], dim=1)
@@ -213,7 +213,7 @@ class MaxPlus(NetModule):
         """(D, B, P, *Q): 1 at the side that a pointer points to; 0 at all if at the cell itself."""
         # Differences of neighbours are exact at any distance from the source.
         differences = torch.stack([there - values for there in around])
-        scores = torch.einsum("pw,dbw...->dbp...", self.attention, differences)
+        scores = weigh("pw,dbwn->dbpn", self.attention, differences)
         bias = self.direction.T.view(-1, 1, len(self.attention), *[1] * self.config.dims)
         open_around = torch.stack(neighbours_of_cells(is_open.to(values.dtype))) > 0
         scores = (scores + bias[:-1]).where(open_around, -torch.inf)  # (D, B, P, *Q)
@@ -231,8 +231,18 @@ class MaxPlus(NetModule):
         """Logits (B, K, *S), from the marks."""
         distances, pointers = self.config.width, self.config.hidden
         marks = features[:, distances : distances + pointers]
-        mean = torch.einsum("p,bp...->b...", self.mark_weights, marks)
+        mean = weigh("p,bpn->bn", self.mark_weights, marks)
         return in_pixels(self.head(mean.unsqueeze(1)), self.config.stem)
+
+
+def weigh(equation: str, weights: Tensor, values: Tensor) -> Tensor:
+    """`torch.einsum`, with one index n for all of the space of ``values``.
+
+    Not ``...``: onnxruntime-web computes that wrongly with WebGPU.
+    """
+    axes = equation.index("n") - equation.index(",") - 1
+    result: Tensor = torch.einsum(equation, weights, values.flatten(axes))
+    return result.view(*result.shape[:-1], *values.shape[axes:])
 
 
 def distance_values(stored: Tensor) -> Tensor:

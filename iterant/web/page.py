@@ -26,7 +26,6 @@ import tarfile
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, metadata
 from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, cast
@@ -177,13 +176,9 @@ def build_page(
         if out is None:
             shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(page, make_folder(folder), dirs_exist_ok=True)
-    mark = {
-        "iterant": __version__,
-        "runtime": {"package": PACKAGE, "version": VERSION},
-        "networks": list(sources),
-        "repository": _repository(),
-    }
-    write_json(folder / _MARK, mark)
+    runtime_used = {"package": PACKAGE, "version": VERSION}
+    about = {"iterant": __version__, "runtime": runtime_used, "networks": list(sources)}
+    write_json(folder / _MARK, about)
     return Page(folder, tuple(sources))
 
 
@@ -222,16 +217,6 @@ def _training(saved: dict[str, Any]) -> dict[str, Any] | None:
     # A card names the size where it is not the task's.
     size = about.get("size") or task(saved["task"]).spec.train_size
     return {"size": size, "problems": about.get("problems", "")}
-
-
-def _repository() -> str | None:
-    """Where the code is, if the package's metadata (``project.urls``) says so."""
-    try:
-        urls = metadata("iterant").get_all("Project-URL") or []
-    except PackageNotFoundError:  # a copy that was never installed
-        return None
-    by_name = dict(url.split(", ", 1) for url in urls)
-    return by_name.get("Repository")
 
 
 def _by_name(

@@ -13,7 +13,6 @@ from torch import Tensor
 from iterant.analysis import Result, Trial, interventions
 from iterant.analysis.convergence import compare_starts, converge, converge_on_noise, cosines
 from iterant.analysis.interventions import gaussian
-from iterant.errors import UsageError
 from iterant.nets.protocol import Net
 from iterant.tasks.prefix_sums import PrefixSums
 from iterant.tasks.protocol import Batch
@@ -188,8 +187,3 @@ def test_cosine_of_small_zero_and_nan_features() -> None:
     assert [float(cosines(zero, other)) for other in (zero, one)] == [1, 0]
     assert float(cosines(one, -1e-20 * one)) == pytest.approx(-1)
     assert cosines(one, nan).isnan().all()
-
-
-def test_one_problem_is_refused() -> None:
-    with pytest.raises(UsageError):
-        compare_starts(trial(exact_prefix_sums(), 3, BATCH[:1]))

@@ -177,7 +177,7 @@ def test_invalid_subjects() -> None:
     mazes = Subject(small_net("mazes", "dt"), MAZES, "m")
     with pytest.raises(UsageError, match="different tasks"):
         iterant.analyze([EXACT, mazes])
-    with pytest.raises(UsageError, match="nothing to analyze"):
+    with pytest.raises(UsageError, match="which runs"):
         iterant.analyze([])
     bare: Any = mazes.net
     for given in (bare, [bare]):

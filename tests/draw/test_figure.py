@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import types
 from pathlib import Path
 from typing import Any
 
@@ -47,15 +46,9 @@ def test_cells_are_whole_pixels(rows: int, columns: int, scale: int) -> None:
 
 def test_rc_settings_are_ignored() -> None:
     description = checkered(5, 7, caption="caption", row_labels=("a", "b"))
-    plain = draw.pixels(description, scale=6)
-    settings: Any = {
-        "image.interpolation": "bilinear",
-        "savefig.bbox": "tight",
-        "axes.labelsize": 30,
-    }
-    with mpl.rc_context(settings):
-        assert np.array_equal(draw.pixels(description, scale=6), plain)
-        assert mpl.rcParams["axes.labelsize"] == 30
+    plain = draw.png(description)
+    with mpl.rc_context({"image.interpolation": "bilinear", "axes.labelsize": 30}):
+        assert draw.png(description) == plain
 
 
 def test_positions_of_glyphs_and_arrows() -> None:
@@ -117,21 +110,6 @@ def test_show_on_existing_axes() -> None:
     assert wrapped.count("\n") == 1
     assert wrapped.replace("\n", " ") == caption
     figure.draw_without_rendering()  # $ is not parsed
-
-
-def test_show_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown: list[dict[str, bytes]] = []
-    notebook, display = types.ModuleType("IPython"), types.ModuleType("IPython.display")
-    monkeypatch.setattr(notebook, "get_ipython", object, raising=False)
-    monkeypatch.setattr(display, "display", lambda data, raw: shown.append(data), raising=False)
-    monkeypatch.setitem(sys.modules, "IPython", notebook)
-    monkeypatch.setitem(sys.modules, "IPython.display", display)
-    draw.show(checkered(2, 2))
-    assert [data["image/png"][:8] for data in shown] == [PNG]
-    draw.show(checkered(2, 2), ax=Figure().add_subplot())
-    assert len(shown) == 1, "users show their own figures"
-    pyplot = sys.modules.get("matplotlib.pyplot")
-    assert pyplot is None or pyplot.get_fignums() == []
 
 
 sizes = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=7)

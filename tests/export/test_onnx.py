@@ -105,6 +105,7 @@ def test_networks_that_cannot_be_exported(tmp_path: Path) -> None:
         export_onnx(saved(tmp_path / "deep", deep), tmp_path / "out")
     for config, message in (
         ({"dims": 1, "channels": 1}, r"differ by .* at iteration 2"),
+        ({"dims": 3, "channels": 1, "width": 4}, 'says "dims"'),
         ({}, 'says "dims"'),
     ):
         described = {"kind": f"{__name__}:Impatient", "config": config}

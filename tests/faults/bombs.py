@@ -22,6 +22,16 @@ from pathlib import Path
 
 import numpy as np
 import torch
+import zstandard
+from PIL import Image
+
+from iterant.errors import IterantError
+from iterant.export.authors import import_checkpoint
+from iterant.io.files import read_json, read_toml
+from iterant.registry import task
+from iterant.tasks.chess.puzzles import load_puzzles, pack_csv
+from iterant.tasks.datasets import _load
+from iterant.tasks.inputs import gather
 
 Reader = Callable[[Path], object]
 
@@ -83,8 +93,6 @@ def _xz_set(folder: Path) -> None:
 
 
 def _picture(side: int) -> bytes:
-    from PIL import Image
-
     image = Image.new("RGB", (side, side), "white")
     for row in range(20, side - 20, 2):
         image.paste((0, 0, 0), (0, row, side, row + 1))
@@ -97,8 +105,6 @@ def _picture(side: int) -> bytes:
 
 def write_bombs(folder: Path) -> None:
     """Write one file or folder for each of `READERS`."""
-    import zstandard
-
     big = 64 << 20
     zst = [zstandard.compress(letters * (big // len(letters))) for letters in (b"\n", b"x\n", b"x")]
     content = {
@@ -154,53 +160,33 @@ def write_bombs(folder: Path) -> None:
 
 
 def _read_csv(path: Path) -> object:
-    from iterant.tasks.chess.puzzles import pack_csv
-
     return pack_csv(path, path.parent / "packed" / path.name)
 
 
 def _read_pth(path: Path) -> object:
-    from iterant.export.authors import import_checkpoint
-    from iterant.registry import task
-
     return import_checkpoint(path, task=task("mazes").spec, out=path.parent / "imported")
 
 
 def _read_set(path: Path) -> object:
-    from iterant.tasks.datasets import _load
-
     return _load(path).sum()
 
 
-def _read_problem(path: Path) -> object:
-    from iterant.registry import task
-    from iterant.tasks.inputs import gather
-
-    return gather(task("chess" if path.suffix in (".pgn", ".epd") else "mazes"), str(path))
+def _read_maze(path: Path) -> object:
+    return gather(task("mazes"), str(path))
 
 
-def _read_config(path: Path) -> object:
-    from iterant.io.files import read_json, read_toml
-
-    return read_toml(path) if path.suffix == ".toml" else read_json(path, checksummed=True)
-
-
-def _read_puzzles(path: Path) -> object:
-    from iterant.tasks.chess.puzzles import load_puzzles
-
-    return load_puzzles(path)
+def _read_chess(path: Path) -> object:
+    return gather(task("chess"), str(path))
 
 
 READERS: dict[str, Reader] = {
     ".zst": _read_csv, ".bz2": _read_csv, ".csv": _read_csv, ".pth": _read_pth, ".npy": _read_set,
-    ".pgn": _read_problem, ".epd": _read_problem, ".txt": _read_problem, ".png": _read_problem,
-    ".toml": _read_config, ".json": _read_config, "": _read_puzzles,
+    ".pgn": _read_chess, ".epd": _read_chess, ".txt": _read_maze, ".png": _read_maze,
+    ".toml": read_toml, ".json": lambda path: read_json(path, checksummed=True), "": load_puzzles,
 }  # fmt: skip
 
 
 def report(folder: Path) -> None:
-    from iterant.errors import IterantError
-
     paths = sorted(path for path in folder.iterdir() if path.name not in ("packed", "imported"))
     for path in paths:
         readers = [READERS[path.suffix], *([_read_set] if path.suffix == ".pth" else [])]

@@ -7,6 +7,7 @@ before are in `corpus/`, a folder per reader.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import pickle
@@ -63,18 +64,6 @@ def _nothing_is_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     assert not Path("EXPLODED").exists(), "content of a file was executed"
 
 
-def damaged(content: bytes, rng: np.random.Generator) -> Iterator[tuple[str, bytes]]:
-    """Foreign content, and the content cut, doubled and with flipped bits."""
-    yield from FOREIGN.items()
-    for length in sorted({0, 1, len(content) // 3, len(content) // 2, len(content) - 1}):
-        yield f"cut at {length}", content[:length]
-    yield "doubled", content + content
-    for place in rng.integers(0, len(content), size=12):
-        flipped = bytearray(content)
-        flipped[place] ^= 1 << int(rng.integers(8))
-        yield f"a bit of byte {place} flipped", bytes(flipped)
-
-
 def digest(value: Any) -> str:
     """What a reader returned as text, with hashes of tensors."""
     if hasattr(value, "numpy"):
@@ -84,27 +73,11 @@ def digest(value: Any) -> str:
     return repr([digest(one) for one in value]) if isinstance(value, list | tuple) else repr(value)
 
 
-def test_damage_is_reported_or_harmless(all_readers: dict[str, Reader], tmp_path: Path) -> None:
-    rng, errors, times = np.random.default_rng(3), 0, 0
-    for name, reader in all_readers.items():
-        if reader.share < 1:
-            continue
-        original = digest(reader.read(reader.seeds[0], tmp_path))
-        for how, content in damaged(reader.seeds[0], rng):
-            times += 1
-            text = ""
-            try:
-                result = digest(reader.read(content, tmp_path))
-                assert result == original or not reader.checksummed, (name, how)
-            except IterantError as error:
-                text, errors = str(error), errors + 1
-            assert "\n" not in text, (name, how)
-            assert len(text) < 2000, (name, how)
-    assert errors > times / 2
-
-
 @pytest.mark.parametrize("how", FOREIGN)
-def test_foreign_files_as_checkpoints(how: str) -> None:
+def test_foreign_content(all_readers: dict[str, Reader], how: str, tmp_path: Path) -> None:
+    for name, reader in all_readers.items():
+        if reader.share == 1:
+            assert tried(reader, FOREIGN[how], tmp_path) is None, name
     Path("model.pth").write_bytes(FOREIGN[how])
     with pytest.raises(IterantError):
         import_checkpoint("model.pth", task=registry.task("mazes").spec, out="out")
@@ -114,6 +87,19 @@ def test_foreign_files_as_checkpoints(how: str) -> None:
 def test_random_files(all_readers: dict[str, Reader], tmp_path: Path) -> None:
     for name, reader in all_readers.items():
         assert crashes_of(reader, 100, seed=1, folder=tmp_path) == [], name
+
+
+def test_checksums_notice_a_flipped_bit(all_readers: dict[str, Reader], tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    for name, reader in all_readers.items():
+        if reader.checksummed:
+            content = reader.seeds[0]
+            original = digest(reader.read(content, tmp_path))
+            for place in rng.integers(len(content), size=20):
+                flipped = bytearray(content)
+                flipped[place] ^= 1 << int(rng.integers(8))
+                with contextlib.suppress(IterantError):
+                    assert digest(reader.read(bytes(flipped), tmp_path)) == original, name
 
 
 def test_random_arguments(tmp_path: Path) -> None:

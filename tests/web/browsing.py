@@ -9,7 +9,6 @@ import torch
 from playwright.sync_api import Browser, Page, Route
 
 import iterant
-from iterant.nets import Net
 
 _HARMLESS = ("No available adapters",)
 """The warning of a browser without a GPU."""
@@ -115,12 +114,14 @@ class Visit:
         self.page.select_option("#networks", network)
         self.wait(f"iterant.panels['{task}'].network === '{network}'")
 
-    def same_as_package(self, task: str, net: Net) -> None:
+    def same_as_package(self, task: str) -> None:
         """Check that the page gives the same answer as the package after as many iterations."""
         data, dims = self.panel(task, "[[...thinker.inputs.data], [...thinker.inputs.dims]]")
         inputs = torch.tensor(data, dtype=torch.float32).view(dims)
         with torch.no_grad():
-            thoughts = iterant.think(net, inputs, steps=self.panel(task, "thinker.step"))
+            thoughts = iterant.think(
+                iterant.load(task), inputs, steps=self.panel(task, "thinker.step")
+            )
             expected = iterant.last(thoughts).prediction
         answer = torch.tensor(self.panel(task, "[...thinker.prediction]"))
         assert torch.equal(answer.view(expected.shape), expected)

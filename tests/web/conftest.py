@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,10 +14,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from iterant.web import build_page, page_server
+from iterant.web import page_server
 from iterant.web.page import fetch_runtime
 from web.browsing import Visit
-from web.known_networks import exact_mazes, exact_sums, untrained_chess
 
 
 @pytest.fixture(scope="session")
@@ -39,24 +40,12 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def networks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Networks with known answers: two with exact weights, one untrained."""
-    folder = tmp_path_factory.mktemp("networks")
-    return {
-        "mazes": exact_mazes(folder / "mazes"),
-        "prefix-sums": exact_sums(folder / "prefix-sums"),
-        "chess": untrained_chess(folder / "chess"),
-    }
-
-
-@pytest.fixture(scope="session")
-def page_folder(
-    tmp_path_factory: pytest.TempPathFactory, networks: dict[str, Path], runtime: Path
-) -> Path:
-    """The page with those networks, each followed by the shipped ones of its task."""
-    folder = tmp_path_factory.mktemp("page") / "page"
-    nets: list[Path | str] = [*networks.values(), *networks, "mazes-messages"]
-    return build_page(folder, networks=nets, runtime=runtime).folder
+def page_folder(tmp_path_factory: pytest.TempPathFactory, runtime: Path) -> Path:
+    """The page with all networks that ship, by ``iterant demo --build --out``."""
+    folder = tmp_path_factory.mktemp("pages") / "page"
+    command = ["demo", "--build", "--out", str(folder), "--runtime", str(runtime)]
+    subprocess.run([sys.executable, "-m", "iterant", *command], check=True, capture_output=True)
+    return folder
 
 
 @pytest.fixture(scope="session")
@@ -80,24 +69,6 @@ def served() -> Iterator[Callable[[Path], str]]:
 def address(page_folder: Path, served: Callable[[Path], str]) -> str:
     """The address of the page."""
     return served(page_folder)
-
-
-@pytest.fixture(scope="session")
-def shipped_address(
-    page_folder: Path, tmp_path_factory: pytest.TempPathFactory, served: Callable[[Path], str]
-) -> str:
-    """The address of a page with the shipped networks alone, under their own names."""
-    folder = Path(shutil.copytree(page_folder, tmp_path_factory.mktemp("shipped") / "page"))
-    nets = folder / "networks"
-    listed = json.loads((nets / "index.json").read_text())
-    shipped = [each for each in listed if each["name"].endswith("-2")]
-    for each in shipped:
-        name = each["name"].removesuffix("-2")
-        shutil.rmtree(nets / name)
-        (nets / each["name"]).rename(nets / name)
-        each["name"] = name
-    (nets / "index.json").write_text(json.dumps(shipped))
-    return served(folder)
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,6 @@ import shutil
 import sys
 import tarfile
 from collections.abc import Callable
-from email.message import Message
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -24,10 +23,10 @@ from iterant.errors import DataError, IterantError, MissingExtra, UsageError
 from iterant.experiments.records import ANY, keep_record
 from iterant.experiments.shifts import PUBLISHED
 from iterant.export import Exported
-from iterant.io import read_weights, save_weights
+from iterant.io import save_weights
+from iterant.nets import LocalRuleConfig, build
 from iterant.web import build_page, find_page, page, page_server
 from iterant.zoo import card, loading
-from web.known_networks import exact_mazes, exact_sums, untrained_chess
 
 STATIC = page.STATIC
 
@@ -38,10 +37,12 @@ def exported(network: Path | str, out: Path, *, trust: bool) -> Exported:
     return Exported(out, parameters=1, worst=0.0, spaces=())
 
 
-def described(folder: Path, **about: Any) -> Path:
-    """The folder of weights, with this in its configuration too."""
-    config, tensors = read_weights(folder)
-    return save_weights(folder, {**config, **about}, tensors)
+def weights(folder: Path, task: str | None = "mazes", **about: Any) -> Path:
+    """A folder of weights that says this of itself."""
+    config = LocalRuleConfig(dims=2, channels=3)
+    net: Any = build(config.kind, config.described())
+    about |= {"kind": config.kind, "config": config.described(), "task": task}
+    return save_weights(folder, about, net.state_dict())
 
 
 @pytest.fixture
@@ -65,11 +66,11 @@ def nothing_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 @pytest.mark.usefixtures("light")
 def test_a_page_holds_our_files_and_the_networks_by_task(tmp_path: Path) -> None:
     nets = [
-        untrained_chess(tmp_path / "c"),
-        described(exact_mazes(tmp_path / "m"), card={"trained_on": "mazes of 9×9"}),
-        exact_sums(tmp_path / "s"),
-        exact_mazes(tmp_path / "other" / "m"),
-        exact_mazes(tmp_path / "mazes"),
+        weights(tmp_path / "c", "chess"),
+        weights(tmp_path / "m", card={"trained_on": "mazes of 9×9"}),
+        weights(tmp_path / "s", "prefix-sums"),
+        weights(tmp_path / "other" / "m"),
+        weights(tmp_path / "mazes"),
     ]
     built = build_page(tmp_path / "page", networks=nets)
     assert built.networks == ("s", "mazes", "m", "m-2", "c")
@@ -90,8 +91,8 @@ def test_the_networks_that_ship_are_on_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loading, "SHIPPED", tmp_path / "weights")
-    exact_mazes(tmp_path / "weights" / "mazes")
-    untrained_chess(tmp_path / "weights" / "chess")
+    weights(tmp_path / "weights" / "mazes")
+    weights(tmp_path / "weights" / "chess", "chess")
     assert build_page(tmp_path / "page").networks == ("mazes", "chess")
 
 
@@ -120,9 +121,9 @@ def test_published_numbers_stand_beside_ours(
 def test_what_networks_were_trained_on(tmp_path: Path) -> None:
     """From the recipe of a run or the card of a shipped network: the page warns of others."""
     kind = {"size": 13, "problems": "start=any,p=0.1"}
-    loops = described(exact_mazes(tmp_path / "1" / "m"), recipe=kind)
-    default = described(exact_mazes(tmp_path / "2" / "m"), recipe={"size": None})
-    files = described(exact_mazes(tmp_path / "3" / "m"), recipe=kind, data="hard")  # of any kind
+    loops = weights(tmp_path / "1" / "m", recipe=kind)
+    default = weights(tmp_path / "2" / "m", recipe={"size": None})
+    files = weights(tmp_path / "3" / "m", recipe=kind, data="hard")  # of any kind
     names = ["mazes", "mazes-messages", "mazes-paper", "prefix-sums"]
     built = build_page(tmp_path / "page", networks=[loops, default, files, *names])
     index = json.loads((built.folder / "networks/index.json").read_text())
@@ -141,22 +142,6 @@ def test_what_networks_were_trained_on(tmp_path: Path) -> None:
         assert training[name]["problems"] in card(name)["trained_on"]
 
 
-@pytest.mark.usefixtures("light")
-@pytest.mark.parametrize(
-    "urls", [None, ["Docs, https://a.example", "Repository, https://b.example"]]
-)
-def test_the_link_to_the_code(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, urls: list[str] | None
-) -> None:
-    message = Message()
-    for url in urls or []:
-        message["Project-URL"] = url
-    monkeypatch.setattr(page, "metadata", lambda name: message)
-    built = build_page(tmp_path / "page", networks=[exact_mazes(tmp_path / "m")])
-    written = json.loads((built.folder / "page.json").read_text())
-    assert written["repository"] == ("https://b.example" if urls else None)
-
-
 def test_a_page_that_cannot_be_built_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,13 +151,13 @@ def test_a_page_that_cannot_be_built_leaves_nothing(
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     monkeypatch.setattr(page, "fetch_runtime", lambda folder: pytest.fail("fetched"))
     with pytest.raises(MissingExtra, match="onnxscript"):
-        build_page(tmp_path / "page", networks=[exact_mazes(tmp_path / "m")])
+        build_page(tmp_path / "page", networks=[weights(tmp_path / "m")])
     assert not (tmp_path / "page").exists()
 
 
 @pytest.mark.usefixtures("light")
 def test_demo_command(nothing_built: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    net, other = exact_mazes(nothing_built / "m"), exact_sums(nothing_built / "s")
+    net, other = weights(nothing_built / "m"), weights(nothing_built / "s", "prefix-sums")
 
     def command(*words: str) -> tuple[object, str, str]:
         with pytest.raises(SystemExit) as leaving:
@@ -204,7 +189,7 @@ def test_demo_command(nothing_built: Path, capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.usefixtures("light")
 @pytest.mark.parametrize("task", [None, "sudoku"])
 def test_a_network_of_no_known_task_is_refused(task: str | None, tmp_path: Path) -> None:
-    net = described(exact_mazes(tmp_path / "m"), task=task)
+    net = weights(tmp_path / "m", task=task)
     with pytest.raises(UsageError, match=task or "a task that it does not name"):
         build_page(tmp_path / "p", networks=[net])
 
@@ -249,7 +234,7 @@ def test_a_page_is_built_from_the_archive_that_is_given_or_fetched(
     archive.write_bytes(data.getvalue())
     npm(tmp_path, f'[ "$5" = "{page.PACKAGE}@{page.VERSION}" ] && cp "{archive}" "$4"')
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    nets, runtime = [exact_mazes(tmp_path / "m")], archive if given else None
+    nets, runtime = [weights(tmp_path / "m")], archive if given else None
     built = build_page(tmp_path / "page", networks=nets, runtime=runtime, log=lines.append)
     unpacked = {path.name: path.read_text() for path in (built.folder / "runtime").iterdir()}
     assert unpacked == {name: f"dist/{name}" for name in page.FILES}, "and no other files"

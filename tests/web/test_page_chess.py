@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import chess
 import pytest
@@ -32,9 +31,7 @@ def paste(visit: Visit, fen: str) -> None:
 
 
 @pytest.mark.parametrize("fen", [WHITE, BLACK], ids=["white", "black"])
-def test_a_pasted_position_is_answered_as_by_the_package(
-    visit: Visit, networks: dict[str, Path], fen: str
-) -> None:
+def test_a_pasted_position_is_answered_as_by_the_package(visit: Visit, fen: str) -> None:
     visit.show(CHESS)
     paste(visit, fen)
     visit.settle(CHESS)
@@ -47,7 +44,7 @@ def test_a_pasted_position_is_answered_as_by_the_package(
     assert looks[best[0]][0]["step"] == 0
     assert looks[best[0]][-1]["step"] == steps
     with torch.no_grad():
-        net = iterant.load(networks[CHESS])
+        net = iterant.load(CHESS)
         likely = {
             thought.step: thought.logits.softmax(dim=1)[0, 1].flatten()
             for thought in iterant.think(net, batch.inputs, steps=steps)
@@ -289,7 +286,6 @@ def test_the_first_puzzle_is_one_whose_answer_changes(visit: Visit) -> None:
         answers = [Chess().answer_text(batch, 0, thought.prediction) for thought in thoughts]
     assert len(set(answers)) >= 3
     assert answers[-1] == move
-    visit.choose(CHESS, "chess-2")
     visit.settle(CHESS)
     visit.wait("document.querySelector('[data-is=move]').innerText.endsWith(', a legal move.')")
 

@@ -65,7 +65,7 @@ def test_a_network_that_cannot_be_loaded_can_be_tried_again(
 def test_a_second_network_that_cannot_be_loaded_keeps_the_first(
     open_page: Callable[..., Visit],
 ) -> None:
-    visit = open_page(replies={"**/networks/mazes-2/*": {"status": 404, "body": ""}})
+    visit = open_page(replies={"**/networks/mazes-messages/*": {"status": 404, "body": ""}})
     visit.show("mazes")
     # The message may be replaced at once, when the first network settles: record all of them.
     visit.page.evaluate(
@@ -73,7 +73,7 @@ def test_a_second_network_that_cannot_be_loaded_keeps_the_first(
         " new MutationObserver(() => messages.push(words.textContent))"
         ".observe(words, {childList: true, characterData: true, subtree: true}); }"
     )
-    visit.page.select_option("#networks", "mazes-2")
+    visit.page.select_option("#networks", "mazes-messages")
     visit.wait("messages.some((text) => text.includes('mazes continues'))")
     assert visit.page.input_value("#networks") == "mazes"
     assert visit.panel("mazes", "panel.network") == "mazes"
@@ -92,12 +92,11 @@ def test_a_task_without_networks_is_hidden(
 @pytest.mark.parametrize("task", ["mazes", "prefix-sums", "chess"])
 def test_shipped_networks_give_the_answers_of_the_package(visit: Visit, task: str) -> None:
     visit.show(task)
-    visit.choose(task, f"{task}-2")
     # Slow enough for every iteration to be decoded: it is settled when the package says so.
     visit.set_range("[data-bench=speed]", 79)
     visit.panel(task, "await panel.generate(7)")
     visit.settle(task)
-    visit.same_as_package(task, iterant.load(task))
+    visit.same_as_package(task)
     assert visit.panel(task, "panel.verdict().right") or task == "chess"
     data, dims = visit.panel(task, "[[...thinker.inputs.data], [...thinker.inputs.dims]]")
     inputs = torch.tensor(data, dtype=torch.float32).view(dims)

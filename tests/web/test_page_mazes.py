@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ import torch
 
 import iterant
 from iterant.experiments.shifts import PUBLISHED
-from iterant.nets import Net
 from iterant.tasks.mazes.grid import from_image
 from web.browsing import Visit
 
@@ -21,13 +18,13 @@ pytestmark = pytest.mark.system
 MAZES = "mazes"
 
 
-def solved_as_by_package(visit: Visit, net: Net) -> None:
+def solved_as_by_package(visit: Visit) -> None:
     """Check that the answer is right and equal to the package's at the same iteration."""
     task = iterant.task(MAZES)
     batch = task.encode(visit.panel(MAZES, "panel.maze.text()"))
     answer = torch.tensor(visit.panel(MAZES, "[...thinker.prediction]"))
     assert task.solved(answer.view(batch.targets.shape), batch).all()
-    visit.same_as_package(MAZES, net)
+    visit.same_as_package(MAZES)
 
 
 def centre(visit: Visit, square: int) -> tuple[float, float]:
@@ -41,17 +38,12 @@ def centre(visit: Visit, square: int) -> tuple[float, float]:
     return box[0] + (square % width + 0.5) * side, box[1] + (square // width + 0.5) * side
 
 
-@pytest.fixture
-def net(networks: dict[str, Path]) -> Net:
-    return iterant.load(networks[MAZES])
-
-
 @pytest.mark.parametrize("button", ["[data-bench=noise]", "[data-bench=wipe]", "[data-is=swap]"])
-def test_it_recovers_from_interventions(visit: Visit, net: Net, button: str) -> None:
+def test_it_recovers_from_interventions(visit: Visit, button: str) -> None:
     visit.show(MAZES)
     visit.panel(MAZES, "await panel.generate(8)")
     visit.settle(MAZES)
-    solved_as_by_package(visit, net)
+    solved_as_by_package(visit)
     assert visit.panel(MAZES, "[panel.maze.height, panel.maze.width]") == [21, 21]
     assert "Settled after" in visit.words
     visit.page.click(f"{button} >> visible=true")
@@ -59,10 +51,10 @@ def test_it_recovers_from_interventions(visit: Visit, net: Net, button: str) -> 
     visit.settle(MAZES)
     assert "It recovered" in visit.words
     assert "Its answer is right" in visit.words
-    solved_as_by_package(visit, net)
+    solved_as_by_package(visit)
 
 
-def test_the_end_is_dragged_while_it_iterates(visit: Visit, net: Net) -> None:
+def test_the_end_is_dragged_while_it_iterates(visit: Visit) -> None:
     visit.show(MAZES)
     visit.panel(MAZES, "await panel.generate(9)")
     before = visit.panel(MAZES, "panel.maze.end")
@@ -76,7 +68,7 @@ def test_the_end_is_dragged_while_it_iterates(visit: Visit, net: Net) -> None:
     assert visit.panel(MAZES, "panel.maze.end") == way[-7]
     visit.settle(MAZES)
     assert "after the end was moved" in visit.words
-    solved_as_by_package(visit, net)
+    solved_as_by_package(visit)
 
 
 def test_a_wall_that_closes_the_path_is_reported(visit: Visit) -> None:
@@ -89,6 +81,7 @@ def test_a_wall_that_closes_the_path_is_reported(visit: Visit) -> None:
     visit.wait("iterant.panels.mazes.thinker.disturbed === 'a wall was drawn'")
     visit.settle(MAZES)
     assert "there is no path" in visit.words
+    assert "right" not in visit.words
     visit.page.mouse.click(*centre(visit, middle))
     visit.wait("iterant.panels.mazes.thinker.disturbed === 'a wall was taken away'")
     visit.settle(MAZES)
@@ -126,14 +119,12 @@ def begin(visit: Visit, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [LOOP, ROOM])
-def test_loops_rooms_and_edits_while_the_shipped_network_iterates(visit: Visit, text: str) -> None:
-    shipped = iterant.load(MAZES)
+def test_loops_rooms_and_edits(visit: Visit, text: str) -> None:
     visit.show(MAZES)
-    visit.choose(MAZES, "mazes-2")
     begin(visit, text)
     visit.settle(MAZES)
     assert not visit.page.is_visible("[data-is=notice]")
-    solved_as_by_package(visit, shipped)
+    solved_as_by_package(visit)
     # A wall across the path, then away again: the way round is found, and the way back.
     square = visit.panel(MAZES, "panel.maze.way()[3]")
     task = iterant.task(MAZES)
@@ -149,23 +140,12 @@ def test_loops_rooms_and_edits_while_the_shipped_network_iterates(visit: Visit, 
 
 def test_generated_mazes_with_loops_are_solved(visit: Visit) -> None:
     visit.show(MAZES)
-    visit.choose(MAZES, "mazes-2")
     visit.page.check("[data-is=loops]")
     visit.panel(MAZES, "await panel.generate(3)")
     assert visit.panel(MAZES, "panel.maze.loops")
     visit.settle(MAZES)
     assert "Its answer is right: a shortest path" in visit.words
-    solved_as_by_package(visit, iterant.load(MAZES))
-
-
-def test_the_shipped_network_is_never_right_without_a_path(visit: Visit) -> None:
-    visit.show(MAZES)
-    visit.choose(MAZES, "mazes-2")
-    begin(visit, "S.#..\n..#..\n..#.E\n..#..\n..#..")
-    assert "there is no path" in visit.page.inner_text("[data-is=notice]")
-    visit.settle(MAZES)
-    assert "there is no path" in visit.words
-    assert "right" not in visit.words
+    solved_as_by_package(visit)
 
 
 def test_any_shortest_path_is_right(visit: Visit) -> None:
@@ -193,16 +173,11 @@ def test_published_numbers_have_sources(visit: Visit) -> None:
         assert visit.page.is_visible(f"a[href='https://arxiv.org/abs/{source[6:]}']")
 
 
-def test_a_maze_unlike_the_training_mazes_is_announced(
-    open_page: Callable[..., Visit], listed: list[dict[str, Any]]
-) -> None:
+def test_a_maze_unlike_the_training_mazes_is_announced(open_page: Callable[..., Visit]) -> None:
     """Before the network starts: loops, rooms, and a start that is no dead end."""
-    paper = {"size": 9, "problems": ""}
-    index = [
-        {**each, **({"training": paper} if each["name"] == "mazes" else {})} for each in listed
-    ]
-    visit = open_page(replies={"**/index.json": {"json": index}}, reduced_motion="reduce")
+    visit = open_page(reduced_motion="reduce")
     visit.show(MAZES)
+    visit.choose(MAZES, "mazes-paper")
 
     def notice(text: str) -> str:
         begin(visit, text)
@@ -221,7 +196,7 @@ def test_a_maze_unlike_the_training_mazes_is_announced(
     assert notice("S#.\n##.\nE..").startswith("Walls cut the end off")
     for text in (LOOP, ROOM):
         notice(text)
-        visit.choose(MAZES, "mazes-2")  # the shipped one was trained on such mazes
+        visit.choose(MAZES, "mazes")  # it was trained on such mazes
         assert not visible()
         visit.choose(MAZES, "mazes-messages")  # trained on starts anywhere, without loops
         assert visible()
@@ -233,39 +208,18 @@ def test_a_maze_unlike_the_training_mazes_is_announced(
     assert visible()
 
 
-def test_the_size_of_the_training_mazes_is_drawn(visit: Visit) -> None:
+def test_the_page_describes_the_network(visit: Visit) -> None:
     visit.show(MAZES)
-    visit.choose(MAZES, "mazes-2")
     about = visit.page.inner_text("#what")
     assert about == (
         "A small recurrent network with 124 parameters, trained on grids of 12 × 12 "
         "(the dashed square), solves mazes of any size by iterating longer."
     )
     assert "Counting and following are built in" in visit.page.inner_text("header")
-    visit.settle(MAZES)
-    side, pixels = visit.page.evaluate(YELLOW)
-    assert len(pixels) > 50
-    for x, y in pixels:  # on the lower or the right side of 12 cells of 21
-        assert max(x, y) == pytest.approx(12 / 21 * side, abs=6)
     visit.choose(MAZES, "mazes-messages")
     about = visit.page.inner_text("#what")
     assert "622 parameters, trained on mazes of 9 × 9 (the dashed square), solves larger" in about
     assert "Counting and following are built in" not in visit.page.inner_text("header")
-
-
-YELLOW = """() => {
-  const { canvas } = iterant.panels.mazes.board;
-  const { width, height } = canvas;
-  const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
-  const found = [];
-  for (let at = 0; at < width * height; at += 1) {
-    const [red, green, blue] = data.slice(4 * at, 4 * at + 3);
-    const [x, y] = [at % width, Math.floor(at / width)];
-    if (red > 200 && green > 200 && blue < 100 && x > 20 && y > 20) found.push([x, y]);
-  }
-  return [width, found];
-}"""
-"""The width of the board and its yellow pixels, without those at the upper and left edges."""
 
 
 def test_the_keyboard(visit: Visit) -> None:
@@ -325,21 +279,6 @@ def test_generated_mazes_equal_those_of_the_package(visit: Visit) -> None:
         on_way = np.zeros(size * size, dtype=np.int64)
         on_way[maze["way"]] = 1
         assert np.array_equal(on_way, batch.targets[0, 3:-3:2, 3:-3:2].numpy().ravel())
-
-
-def test_ties_are_broken_as_in_the_package(visit: Visit) -> None:
-    """Round one wall, from each cell to the opposite one: every pair of directions is a tie."""
-    visit.show(MAZES)
-    ring = [0, 1, 2, 5, 8, 7, 6, 3]
-    for start, end in zip(ring, ring[4:] + ring[:4], strict=True):
-        codes = ["."] * 9
-        codes[4], codes[start], codes[end] = "#", "S", "E"
-        text = "\n".join("".join(codes[row : row + 3]) for row in (0, 3, 6))
-        way = visit.page.evaluate(
-            "async (text) => (await import('./js/mazes/maze.js')).Maze.read(text).way()", text
-        )
-        target = iterant.task(MAZES).encode(text).targets[0, 3:-3:2, 3:-3:2].flatten()
-        assert sorted(way) == target.nonzero().flatten().tolist()
 
 
 GENERATED = """async ([size, opened]) => {

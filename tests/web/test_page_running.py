@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import pytest
 
-import iterant
 from web.browsing import Visit
 from web.test_page_mazes import solved_as_by_package
 
@@ -15,7 +14,6 @@ pytestmark = pytest.mark.system
 
 MAZES = "mazes"
 THINKER = "iterant.panels.mazes.thinker"
-SLOW = "59 iterations per second"
 LARGE = 49
 """The side of a maze that is computed in a worker."""
 
@@ -71,21 +69,6 @@ def test_a_long_search_is_reported_with_its_speed(maze: Visit) -> None:
     assert re.fullmatch(r"[\d,]+ iterations so far, \d+ ms each; still working\.", maze.words)
 
 
-def test_large_mazes_are_iterated_as_fast_as_possible_by_default(visit: Visit) -> None:
-    """Until the reader moves the slider."""
-    visit.ready()
-    said = visit.page.locator("[data-bench=speed-said]")
-
-    def speed_at(size: int) -> str:
-        visit.set_range("#panel-mazes [data-is=size]", size)
-        visit.wait(f"{THINKER}.inputs.dims[2] === {2 * size + 6}")
-        return said.inner_text()
-
-    assert [speed_at(size) for size in (41, 43, 21)] == [SLOW, "as fast as it can", SLOW]
-    visit.set_range("[data-bench=speed]", 30)
-    assert speed_at(43) == "8 iterations per second"
-
-
 def test_an_error_while_computing_is_shown_and_can_be_restarted(maze: Visit) -> None:
     maze.panel(
         MAZES,
@@ -112,9 +95,8 @@ def test_keys_work_from_a_slider_and_not_in_a_text_field(maze: Visit) -> None:
 
 
 def show_maze(visit: Visit, size: int) -> None:
-    """Show a maze of a size with the shipped network."""
+    """Show a maze of a size."""
     visit.show(MAZES)
-    visit.choose(MAZES, "mazes-2")
     visit.set_range("#panel-mazes [data-is=size]", size)
     visit.wait(f"iterant.panels.mazes.thinker.inputs.dims[2] === {2 * size + 6}")
 
@@ -140,12 +122,12 @@ def test_a_large_maze_is_computed_in_a_worker(visit: Visit) -> None:
     visit.page.click("[data-bench=restart]")
     visit.page.click("[data-bench=play]")
     visit.settle(MAZES)
-    solved_as_by_package(visit, iterant.load(MAZES))
+    solved_as_by_package(visit)
     visit.set_range("#panel-mazes [data-is=size]", 9)
     visit.wait("iterant.panels.mazes.thinker.inputs.dims[2] === 24")
     assert place(visit) == "page"
     visit.settle(MAZES)
-    solved_as_by_package(visit, iterant.load(MAZES))
+    solved_as_by_package(visit)
 
 
 def test_without_workers_the_page_computes_itself(open_page: Callable[..., Visit]) -> None:

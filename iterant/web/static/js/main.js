@@ -56,8 +56,6 @@ async function open() {
   };
   window.addEventListener("hashchange", visit); // a link to another problem, or back
   visit();
-  const { repository } = await fetchedJson("page.json").catch(() => ({}));
-  if (repository) document.getElementById("code").href = repository; // otherwise that of this page
 }
 
 // The address is #TASK, or #TASK/PROBLEM: a problem can be shared.
