@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from dead_end_network import DeadEnds
 from exact_networks import (
+    DeadEnds,
     exact_prefix_sums,
     first_right,
     forgetting,
