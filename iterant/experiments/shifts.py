@@ -398,9 +398,22 @@ class MazeExperiment:
         return counted(len(seeds), "network")
 
 
+_DT_RECALL = {
+    f"dt-recall-{recipe}{mazes}": f"DT-Recall, {by}, {trained}"
+    for recipe, by in (("paper", "paper's recipe"), ("pool", "our recipe"))
+    for mazes, trained in (
+        ("", "paper's mazes"),
+        ("-start-any", "starts anywhere"),
+        ("-p0.003", "loops p = 0.003"),
+        ("-p0.1", "loops p = 0.1"),
+    )
+}
+"""Titles of the networks of the paper that were trained by two recipes on four kinds of mazes."""
+
+
 def network_title(model: str) -> str:
     """The name of a network in tables and pictures."""
-    return MODELS[model].title if model in MODELS else model
+    return MODELS[model].title if model in MODELS else _DT_RECALL.get(model, model)
 
 
 def exact(test: Count) -> float:
