@@ -216,7 +216,7 @@ def iterate_until_done(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Ite
 
     No gradients are kept. `check_inputs` is up to the caller.
     """
-    if not callable(getattr(rule, "start", None)):
+    if isinstance(rule, type) or not callable(getattr(rule, "start", None)):
         raise UsageError(f"a rule is an object such as halting.StableAnswer(30), got {rule!r}")
     with torch.no_grad():
         rule_state, state = rule.start(), State(net.start(inputs))

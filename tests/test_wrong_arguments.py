@@ -105,6 +105,7 @@ WRONG: dict[str, Callable[[], object]] = {
     "a network is not called: iterant.solve": lambda: NET(INPUTS),
     "unknown rule 'stabel'; did you mean 'stable'": lambda: API.solve(NET, INPUTS, rule="stabel"),
     r"StableAnswer\(30\), got 3": lambda: API.solve(NET, INPUTS, rule=3),
+    r"StableAnswer\(30\), got <class": lambda: API.solve(NET, INPUTS, rule=StableAnswer),
 }
 
 
