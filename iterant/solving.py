@@ -137,8 +137,9 @@ def solve(
         inputs: (N, C, *space) problems, ``batch.inputs``.
         max_steps: limit on the iterations of each problem.
         rule: when to stop, one of `iterant.halting` or its name, ``stable``; None: `Resting`.
-        callback: called with every `Iteration`. One with a true attribute ``copies`` copies the
-            features that it keeps; for others every iteration has its own, which takes longer.
+        callback: called with every `Iteration`. It may keep the features; if its attribute
+            ``copies`` is true, iterations may overwrite them (faster on a CPU), so it clones what
+            it keeps.
         device: where to compute, on a copy of the network if that is elsewhere; None: where the
             network is. The answer is on the device of the inputs.
     """

@@ -84,7 +84,7 @@ def solve(
         problems: a problem as text, a file, a folder, or - for standard input: bits, a maze in text
             or in a picture, a FEN, games in PGN; none: one is generated
         net: a run folder, a folder of weights or a shipped name [default: as shipped for the task]
-        size: of a generated problem [default: as in training]
+        size: of a generated problem [default: the task's]
         seed: of a generated problem [default: 0]
         count: number of generated problems [default: 1]
         save: write FILE.png, FILE.svg, FILE.gif or FILE.json
