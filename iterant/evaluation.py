@@ -259,7 +259,7 @@ def evaluate(
     Args:
         net: a network of `iterant.load`, or any object with its four methods.
         task: a task of `iterant.task`, or its name.
-        size: of the problems; None: as in training.
+        size: of the problems; None: the task's default, at whatever size the network was trained.
         count: number of problems.
         seed: the same seed gives the same problems.
         max_steps: iterations; None: 1,000, or the depth of a feed-forward network.
@@ -301,8 +301,9 @@ def evaluate_batch(
     """Accuracy on these problems after the iterations ``at`` (None: all) of ``steps``.
 
     Answers are decoded at these iterations only. Inputs are moved to the network's device and
-    precision. ``cost``: count floating-point operations too. Problems of a local rule that are
-    exactly at rest leave the batch early, which changes no figure but the time.
+    precision. ``cost``: count floating-point operations too. Without a rule, problems of local
+    rules and max-plus networks whose features no longer change leave the batch early (`ExactRest`),
+    which changes no figure but the time.
     """
     check_fits(net, task)
     steps = resolve_steps(net, steps)

@@ -286,8 +286,7 @@ def _near(distance: Tensor, thought: Thought, tolerance: float) -> Tensor:
     False for distances that are NaN or infinite.
     """
     if last_change_of(thought.net) is not None:
-        # Features of such networks lie between -1 and 1, or (distances of max-plus networks) change
-        # by a fixed amount if they change: no need to look at all of them for the largest.
+        # No need to look at all features for the largest: see `last_change_of`.
         return distance <= tolerance
     scale = thought.features.flatten(1).abs().amax(dim=1).clamp_min(1)
     return (distance <= tolerance * scale) & distance.isfinite()
@@ -295,10 +294,11 @@ def _near(distance: Tensor, thought: Thought, tolerance: float) -> Tensor:
 
 @dataclass(frozen=True)
 class ExactRest(RuleState):
-    """Stop a sample when nothing changes any more; only of networks that report their changes.
+    """Stop a sample when none of its features changes any more.
 
-    These are local rules and others that compute every cell by itself (`last_change_of`), so the
-    samples that stay are computed to the same bit. On other networks no sample stops.
+    Only for networks that report their changes (`last_change_of`): local rules and max-plus
+    networks in their fast forms. These compute every cell by itself, so removing samples does not
+    change a bit of the others. With other networks no sample stops.
     """
 
     reason: ClassVar[str] = SETTLED

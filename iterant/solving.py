@@ -137,8 +137,9 @@ def solve(
         inputs: (N, C, *space) problems, ``batch.inputs``.
         max_steps: limit on the iterations of each problem.
         rule: when to stop, one of `iterant.halting` or its name, ``stable``; None: `Resting`.
-        callback: called with every `Iteration`. One with a true attribute ``copies`` copies the
-            features that it keeps; for others every iteration has its own, which takes longer.
+        callback: called with every `Iteration`. It may keep the features; if its attribute
+            ``copies`` is true, iterations may overwrite them (faster on a CPU), so it clones what
+            it keeps.
         device: where to compute, on a copy of the network if that is elsewhere; None: where the
             network is. The answer is on the device of the inputs.
     """
@@ -216,7 +217,7 @@ def iterate_until_done(net: Net, inputs: Tensor, rule: Rule, budget: int) -> Ite
 
     No gradients are kept. `check_inputs` is up to the caller.
     """
-    if not callable(getattr(rule, "start", None)):
+    if isinstance(rule, type) or not callable(getattr(rule, "start", None)):
         raise UsageError(f"a rule is an object such as halting.StableAnswer(30), got {rule!r}")
     with torch.no_grad():
         rule_state, state = rule.start(), State(net.start(inputs))

@@ -74,6 +74,7 @@ INPUTS = BATCH.inputs.double()
 WRONG: dict[str, Callable[[], object]] = {
     "wanted a task, .*; give iterant": lambda: evaluate_batch(NET, NAME, BATCH, steps=2),
     "expected a task": lambda: API.train(type(MAZES), out="nowhere"),
+    "data is for a task given by its name": lambda: API.train(SUMS, data="bits", out="nowhere"),
     "give its class: net=DeepThinking": lambda: API.train(MAZES, net=NET, out="nowhere"),
     "the rules of mazes do not restrict": lambda: next(
         solutions(API.load("mazes"), MAZES, sample_problems(MAZES), restrict=True)
@@ -105,6 +106,7 @@ WRONG: dict[str, Callable[[], object]] = {
     "a network is not called: iterant.solve": lambda: NET(INPUTS),
     "unknown rule 'stabel'; did you mean 'stable'": lambda: API.solve(NET, INPUTS, rule="stabel"),
     r"StableAnswer\(30\), got 3": lambda: API.solve(NET, INPUTS, rule=3),
+    r"StableAnswer\(30\), got <class": lambda: API.solve(NET, INPUTS, rule=StableAnswer),
 }
 
 

@@ -94,7 +94,7 @@ def solve(
 
     Args:
         run: a network [default: the shipped one]
-        size: of the problems [default: as in training]
+        size: of the problems [default: the task's]
         count: number of problems
         rounds: repetitions of iterant.solve
         seed: of the problems

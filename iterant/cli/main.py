@@ -19,7 +19,14 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, get_args
 
-from cyclopts import App, ArgumentCollection, CycloptsError, Group, UnknownOptionError
+from cyclopts import (
+    App,
+    ArgumentCollection,
+    CycloptsError,
+    Group,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
 
 from iterant.cli.analyze import analyze
 from iterant.cli.bench import bench
@@ -191,6 +198,8 @@ def _usage_error(failure: CycloptsError) -> str:
         flags = [name[2:].replace("-", "_") for name in names if name.startswith("--")]
         near = [f"--{name.replace('_', '-')}" for name in nearest(option.lstrip("-"), flags)]
         return f"unknown option: {option}" + f". Did you mean {' or '.join(near)}?" * bool(near)
+    if isinstance(failure, UnusedCliTokensError):
+        return f"unexpected argument: {' '.join(failure.unused_tokens or ())}"
     if isinstance(failure.__cause__, IterantError):  # raised by one of our validators
         return str(failure.__cause__)
     text = str(failure).strip().rstrip(".")

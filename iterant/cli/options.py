@@ -61,7 +61,7 @@ Sizes = Annotated[
     SEVERAL,
     Parameter(
         help="difficulty, one or several: number of bits, side of a maze, FIRST:STOP of puzzles by "
-        "rating [default: the training size]"
+        "rating [default: the task's]"
     ),
 ]
 # Every number of a command has bounds; those of recipes are checked with the recipe.

@@ -84,7 +84,7 @@ def solve(
         problems: a problem as text, a file, a folder, or - for standard input: bits, a maze in text
             or in a picture, a FEN, games in PGN; none: one is generated
         net: a run folder, a folder of weights or a shipped name [default: as shipped for the task]
-        size: of a generated problem [default: as in training]
+        size: of a generated problem [default: the task's]
         seed: of a generated problem [default: 0]
         count: number of generated problems [default: 1]
         save: write FILE.png, FILE.svg, FILE.gif or FILE.json
@@ -94,6 +94,7 @@ def solve(
         legal: also choose the best answer that the rules allow (chess: legal moves)
         pgn: read the problems as games in PGN
     """
+    from iterant.halting import Fixed, MostConfident
     from iterant.io.files import check_writable_file, quoted
     from iterant.solving import solutions
     from iterant.tasks.protocol import task as named_task
@@ -125,7 +126,8 @@ def solve(
             answers.append(answer)
             if live:
                 progress(len(answers), total)
-    show(task_object, answers)
+    # These two always spend the budget: a larger one would not make them stop.
+    show(task_object, answers, may_stop=not isinstance(rule, Fixed | MostConfident))
     if save is not None:
         save_solutions(task_object, answers, save, net=name, rule=str(rule or "rest"))
     for where, error in unreadable:
@@ -182,8 +184,11 @@ def _read(
     return [problem for part in parts for problem in part.problems], unreadable
 
 
-def show(task: Task, solutions: Sequence[Solution]) -> None:
-    """Print the notes of all problems, then one solution with its picture, or a table of many."""
+def show(task: Task, solutions: Sequence[Solution], *, may_stop: bool = True) -> None:
+    """Print the notes of all problems, then one solution with its picture, or a table of many.
+
+    ``may_stop``: whether the halting rule can stop before the budget is spent.
+    """
     from iterant.draw.animation import describe_solution
     from iterant.draw.terminal import TALL, legend, merge_blocks, terminal
     from iterant.solving import BUDGET
@@ -215,7 +220,8 @@ def show(task: Task, solutions: Sequence[Solution]) -> None:
         echo(_summary(solutions))
     for reason in sorted({solution.verdict.unchecked_because for solution in solutions} - {""}):
         echo(f"rules: {reason}")
-    if steps := [one.steps for one in solutions if one.stopped_by == BUDGET]:
+    steps = [one.steps for one in solutions if one.stopped_by == BUDGET]
+    if steps and may_stop:
         most = max(steps)
         echo(f"{len(steps)} not settled within {most:,} iterations; try --max-steps {4 * most}")
 

@@ -165,6 +165,7 @@ def _train_one(arguments: dict[str, Any], *, tensorboard: bool) -> None:
 
     lines = LineReporter(echo)
     run = train_run(reporter=TensorBoardReporter(lines) if tensorboard else lines, **arguments)
+    path = shlex.quote(str(run.path))
     if run.state == "finished":
         best = run.status.best.get("validation")
         text = "" if best is None else f"; best on validation: {percent(best)}"
@@ -172,11 +173,10 @@ def _train_one(arguments: dict[str, Any], *, tensorboard: bool) -> None:
         if (name := run.config["task"]) in registry.known("task"):
             larger = registry.task(name).spec.watch_sizes[-1]
             size = f" --size {larger}" if isinstance(larger, int) else ""
-            net = shlex.quote(str(run.path))
-            echo(f"solve with it: iterant solve {name} --net {net}{size}{_trust()}")
+            echo(f"solve with it: iterant solve {name} --net {path}{size}{_trust()}")
         return
     echo(f"{run.status.reason or run.state} after step {run.status.step:,}; continue with:")
-    echo(f"  iterant train --resume {run.path}{_trust()}")
+    echo(f"  iterant train --resume {path}{_trust()}")
 
 
 def _train_several(arguments: dict[str, Any], seeds: str, *, tensorboard: bool) -> None:
@@ -185,7 +185,7 @@ def _train_several(arguments: dict[str, Any], seeds: str, *, tensorboard: bool) 
     final = train_seeds(
         seeds=parse_seeds(seeds), options={"tensorboard": tensorboard}, say=echo, **arguments
     )
-    folder = arguments.get("resume") or arguments.get("out")
+    folder = shlex.quote(str(arguments.get("resume") or arguments.get("out")))
     command = f"iterant train --resume {folder} --seeds {seeds}{_trust()}"
     if final.of("left"):
         echo("continue with:")

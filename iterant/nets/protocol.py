@@ -196,8 +196,9 @@ def depth_of(net: Net) -> int | None:
 def last_change_of(net: Net) -> Tensor | None:
     """(B,): the largest change of a feature in the latest iteration, where the network reports it.
 
-    Only networks whose features lie between -1 and 1 report it. NaN or infinite if a feature is. It
-    may be on the CPU when the features are on a GPU.
+    Only fast forms report it whose features lie between -1 and 1 (local rules), or change by a
+    fixed amount if they change (max-plus networks). NaN or infinite if a feature is. It may be on
+    the CPU when the features are on a GPU.
     """
     change: Any = getattr(net, "last_change", None)
     return change if isinstance(change, Tensor) else None

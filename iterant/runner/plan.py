@@ -44,7 +44,7 @@ class EvaluationSpec:
     task: str | None = None
     """None: the task of each run"""
     size: Size | None = None
-    """None: the training size, of a range of sizes the largest"""
+    """None: the training size"""
     count: int = 1000
     seed: int = 1
     max_steps: int | None = None

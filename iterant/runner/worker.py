@@ -109,7 +109,7 @@ def train_and_evaluate(job: Job) -> dict[str, Any] | None:
         job.reporter.note(f"test: {test.key}")
         net = load(run.path, registry.device(job.device))
         size = test.size or run.config["recipe"]["size"]
-        size = size[-1] if isinstance(size, list) else size  # of a range, the largest
+        size = tuple(size) if isinstance(size, list) else size  # chess: a range, a list in JSON
         figures = evaluate(
             net, job.task, size=size, count=test.count, seed=test.seed, max_steps=test.max_steps
         ).described()  # fmt: skip

@@ -104,6 +104,11 @@ def train(
     if isinstance(objective, str):
         changes, objective = {**changes, "objective": objective}, None
     _check_types(recipe, reporter, objective, out=out, resume=resume, init_from=init_from)
+    if data is not None and not isinstance(task, str | None):
+        raise UsageError(
+            "data is for a task given by its name; a task object has its own: "
+            "iterant.task(name, data=…)"
+        )
     registry.allow([task, net])
     clock = Clock(None if time_limit is None else seconds(time_limit))
     torch_device = registry.device(device)
@@ -394,8 +399,6 @@ def find_task(task: Task | str | None, data: str | Path | None = None) -> tuple[
     """The name to store for a task that the caller gives, and the task."""
     if task is None:
         raise UsageError(f"which task? give one of: {', '.join(registry.known('task'))}")
-    if isinstance(task, type):
-        raise UsageError(f"expected a task, got the class {task.__name__}; give {task.__name__}()")
     if not isinstance(task, str):
         name = _task_name(task)
         registry.allow([name, task.spec.readout])  # so that its run can be loaded
@@ -405,6 +408,8 @@ def find_task(task: Task | str | None, data: str | Path | None = None) -> tuple[
 
 def _task_name(task: Task) -> str:
     """``module:Class``, or the task's own name where the class is local to a function."""
+    if isinstance(task, type):
+        raise UsageError(f"expected a task, got the class {task.__name__}; give {task.__name__}()")
     name = registry.name_of("task", type(task))
     return task.spec.name if "<" in name else name
 

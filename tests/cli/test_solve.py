@@ -98,6 +98,17 @@ def test_a_maze_in_a_picture(tmp_path: Path, command: Any) -> None:
     assert (tmp_path / "m.png").exists()
 
 
+@pytest.mark.parametrize(("halt", "advised"), [("rest", True), ("stable", True), ("plain", False),
+                                               ("max-confidence", False)])  # fmt: skip
+def test_a_larger_budget_is_advised_where_it_may_help(
+    command: Any, halt: str, advised: bool
+) -> None:
+    code, output, _ = command("solve", "prefix-sums", "0110", "--halt", halt, "--max-steps", "2")
+    assert code == 0
+    assert facts(output)["settled"] == "no"
+    assert ("1 not settled within 2 iterations; try --max-steps 8" in output) == advised
+
+
 @pytest.mark.usefixtures("exact_networks")
 def test_a_maze_without_a_solution(command: Any) -> None:
     code, output, _ = command("solve", "mazes", "S.#\n###\n#.G")

@@ -142,15 +142,15 @@ def test_time_limit_and_resume(command: Any, monkeypatch: pytest.MonkeyPatch) ->
     with monkeypatch.context() as patched:
         patched.setattr("iterant.training.loop.Clock.over", property(lambda _: True))
         code, output, errors = command(
-            "train", "prefix-sums", *SMALL, "--out", "r", "--time-limit", "9m"
+            "train", "prefix-sums", *SMALL, "--out", "a run", "--time-limit", "9m"
         )
     assert (code, errors) == (0, "")
     assert output.endswith(
-        "stopped at the time limit after step 0; continue with:\n  iterant train --resume r\n"
+        "stopped at the time limit after step 0; continue with:\n  iterant train --resume 'a run'\n"
     )
-    code, output, _ = command("train", "prefix-sums", "--resume", "r", "--device", "cpu")
+    code, output, _ = command("train", "prefix-sums", "--resume", "a run", "--device", "cpu")
     assert code == 0
-    assert RunFolder.open("r").state == "finished"
+    assert RunFolder.open("a run").state == "finished"
 
 
 def test_a_failed_run(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:

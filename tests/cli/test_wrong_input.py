@@ -34,7 +34,7 @@ WRONG: dict[str, list[tuple[str | tuple[str, ...], str]]] = {
         ("maze", "did you mean 'mazes'?"),
         ("", "TASK requires an argument (see iterant sample --help)"),
         ("mazes --count", "--count requires an argument (see iterant sample --help)"),
-        ("mazes and more", "unused Tokens: ['and', 'more']"),
+        ("mazes and more", "unexpected argument: and more"),
         ("mazes --count few", '--count: unable to convert "few" into int'),
         ("mazes --size 8", "odd"),
         ("mazes --save m.gif", "pictures are written as .png or .svg, got"),

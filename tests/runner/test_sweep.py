@@ -129,6 +129,15 @@ def test_only_new_tests_are_evaluated_and_corrupt_outcomes_again(
     assert after == {key: before[key] for key in after} != {}
 
 
+def test_a_test_without_a_size_takes_the_range_of_a_chess_run(tmp_path: Path) -> None:
+    plan = small_plan(task="chess", fields={**FIELDS, "size": "0:60"}, seeds=[0],
+                      tests=[{"count": 2, "max_steps": 1}])  # fmt: skip
+    folder = execute(SweepFolder.prepare(tmp_path, plan))
+    outcome = folder.outcome("chess-quick-s0")
+    assert outcome is not None
+    assert [test["size"] for test in outcome["tests"].values()] == [[0, 60]]
+
+
 def test_a_second_process_is_refused(finished: SweepFolder) -> None:
     name, message = next(iter(finished.planned)), f"process {os.getpid()} on"
     with finished.work_lock(name), pytest.raises(RunError, match=message):

@@ -125,6 +125,7 @@ def test_bad_arguments_leave_no_folder(
     ("task", "changes", "error", "message"),
     [("mazes", {}, RunError, "is a run of prefix-sums, not of mazes"),
      (iterant.task("mazes"), {}, RunError, "is a run of prefix-sums, not of mazes"),
+     (PrefixSums, {}, UsageError, r"got the class PrefixSums; give PrefixSums\(\)"),
      (None, {"lr": 1.0}, UsageError, "keeps its recipe and seed; leave out lr"),
      (None, {"net": "ff"}, UsageError, "keeps its recipe and seed; leave out net"),
      (None, {"start": "a"}, UsageError, "keeps its recipe and seed; leave out init_from"),
