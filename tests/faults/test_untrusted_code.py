@@ -24,6 +24,7 @@ from iterant.errors import IterantError, UntrustedCode, UsageError
 from iterant.io import RunFolder, save_weights, write_json
 from iterant.runner import Plan, PlannedRun, SweepFolder, planned
 from iterant.runner.worker import command_for, run_one
+from iterant.training.recipe import recipe as named_recipe
 
 TINY: dict[str, Any] = {
     "epochs": 1, "count": 60, "batch_size": 10, "iterations": 4, "pool_slots": 20,
@@ -264,6 +265,14 @@ def test_what_is_trusted_is_checked_before_it_is_called(
     with pytest.raises(IterantError, match=fault):
         iterant.analyze("folder", what="zeros", count=2, max_steps=4, trust=True)
     assert not traced()
+
+
+def test_a_recipe_that_names_code_needs_trust() -> None:
+    recipe = named_recipe("quick", "prefix-sums").changed(**TINY, net=NET)
+    with pytest.raises(UntrustedCode):
+        iterant.train("prefix-sums", recipe=recipe, out="run")
+    assert not traced()
+    iterant.train("prefix-sums", recipe=recipe, out="run", trust=True, time_limit=0.001)
 
 
 def test_the_callers_own_names_are_checked_too(capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,6 +63,15 @@ def test_description_marks_what_is_wrong() -> None:
     assert TASK.describe(unknown).text.splitlines()[1] == "answer ???????"
 
 
+def test_long_strings_are_drawn_in_rows_of_64_with_an_empty_row_between() -> None:
+    text = TASK.describe(TASK.encode("10" * 65)).text
+    lines = [line.split() for line in text.splitlines()]
+    assert [line[0] if line else "" for line in lines] == [
+        "bits", "answer", "", "bits", "answer", "", "bits", "answer"
+    ]  # fmt: skip
+    assert [len(line[1]) for line in lines if line] == [64, 64, 64, 64, 2, 2]
+
+
 @given(st.text("01", min_size=1, max_size=200))
 @settings(deadline=None, max_examples=40)
 def test_text_reads_back(text: str) -> None:
