@@ -65,6 +65,8 @@ _GAP = 0.6
 """Smallest width of a gap, relative to walls, and of paths, relative to gaps."""
 _SQUARE = 0.03
 """How much the sides of squares may differ."""
+_NOISE = 0.02
+"""Most pixels of another colour in a line of one, relative to its length."""
 _TRIES = 60
 """Most grids that are tried."""
 
@@ -178,8 +180,16 @@ def _inside(codes: Pixels, margins: list[int]) -> Pixels:
 
 
 def _margins(code: int, codes: Pixels) -> list[int]:
-    """How many lines of nothing but this code there are at the top, bottom, left and right."""
-    return [int((side != code).any(axis=1).argmax()) for side in _sides(codes)]
+    """How many lines of nothing but this code there are at the top, bottom, left and right.
+
+    Other pixels are noise if they are few, and fewer than half of a wall or a path.
+    """
+    other = codes != code
+    most = _run_lengths(other)[0] / 2
+    return [
+        int((side.sum(axis=1) > min(most, _NOISE * side.shape[1])).argmax())
+        for side in _sides(other)
+    ]
 
 
 def _without(code: int, codes: Pixels) -> Pixels:
@@ -206,7 +216,8 @@ def _gaps(is_wall: NDArray[np.bool_], wall: float) -> list[tuple[int, int]]:
 
 def _has_frame(codes: Pixels, *, thin: bool = False) -> bool:
     """Whether wall goes all around without a gap; ``thin``, and no thicker than other walls."""
-    wall, *_ = _run_lengths(codes == WALL)
+    # Not the width of the frame: it may be paper.
+    wall, *_ = _run_lengths(_without(WALL, codes) == WALL)
     sides = [side[: max(1, round(wall))] for side in _sides(codes)]
     is_whole = all((lines != FREE).mean(axis=1).max() >= _WHOLE for lines in sides)
     return is_whole and (not thin or max(_margins(WALL, codes)) <= 1.5 * wall)
@@ -245,7 +256,14 @@ def pixel_codes(image: Image) -> tuple[Pixels, NDArray[np.bool_]]:
     codes[vivid & (hue > 53) & (hue < 117)] = START  # within 45 degrees of green
     codes[vivid & ((hue < 15) | (hue > 240))] = END  # within 20 degrees of red
     plain = codes == 255
-    light = _even_out(np.asarray(image.convert("L")), plain)
+    light = np.asarray(image.convert("L"))
+    if not _is_flat(_histogram(light, plain)):
+        # Noise has colours, too, but not beside each other.
+        for code in _SPOTS:
+            spot = codes == code
+            codes[spot & (neighbours(spot).sum(axis=0) < 2)] = 255
+        plain = codes == 255
+        light = _even_out(light, plain)
     threshold = _otsu(_histogram(light, plain))
     codes[plain] = np.where(light[plain] > threshold, FREE, WALL)
     return codes, ~plain
@@ -277,17 +295,20 @@ def _otsu(counts: NDArray[np.int64]) -> int:
     return threshold
 
 
+def _is_flat(counts: NDArray[np.int64]) -> bool:
+    """Whether (256,) counts of lightness are those of a drawing in two flat colours.
+
+    It needs no correction, and light walls may be thin there.
+    """
+    shades = np.convolve(counts, np.ones(7), "same")  # neighbouring shades are one colour
+    return bool(shades[:128].max() + shades[128:].max() > 0.85 * counts.sum())
+
+
 def _even_out(light: Pixels, plain: NDArray[np.bool_]) -> Pixels:
     """(H, W) lightness, corrected if the light falls unevenly.
 
     A plane is fitted through the lightness of paper, the lightest part of each of 6 by 6 tiles.
     """
-    counts = _histogram(light, plain)
-    shades = np.convolve(counts, np.ones(7), "same")  # neighbouring shades are one colour
-    darkest, lightest = shades[:128].max(), shades[128:].max()
-    # A drawing in two flat colours needs no correction, and light walls may be thin there.
-    if darkest + lightest > 0.85 * counts.sum():
-        return light
     height, width = light.shape
     points, values = [], []
     for rows in np.array_split(np.arange(height), 6):

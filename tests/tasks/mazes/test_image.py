@@ -308,6 +308,38 @@ def test_noise_and_blur(scale: int) -> None:
         assert np.array_equal(read(noisy.filter(ImageFilter.GaussianBlur(1.2))), cells)
 
 
+def looped(size: int, seed: int) -> Pixels:
+    """Cells of a maze with loops."""
+    task = iterant.task("mazes", problems="p=0.3")
+    cells: Pixels = from_image(task.sample(1, size=size, seed=seed).inputs)[0]
+    return cells
+
+
+def noisy(picture: Pixels, seed: int, sigma: float, darkest: float = 1) -> Image.Image:
+    """Brightness falls to ``darkest`` from the left to the right."""
+    shaded = picture * np.linspace(1, darkest, picture.shape[1])[None, :, None]
+    noise = np.random.default_rng(seed).normal(0, sigma, picture.shape)
+    return Image.fromarray((shaded + noise).clip(0, 255).astype(np.uint8))
+
+
+@pytest.mark.parametrize("light_walls", [False, True])
+@pytest.mark.parametrize("make", [maze, looped])
+def test_noise_in_uneven_light(make: Any, light_walls: bool) -> None:
+    for seed in range(12):
+        cells = make(13, seed)
+        for picture in (drawn(np.pad(cells, 1), 11, margin=20), lines(cells, 14, 3, margin=20)):
+            picture = inverted(picture) if light_walls else picture
+            assert np.array_equal(read(noisy(picture, seed, sigma=15, darkest=0.5)), cells)
+
+
+def test_colours_of_noise_are_no_spots() -> None:
+    for seed in range(6):
+        cells = gapped(13, seed)
+        picture = drawn(np.minimum(cells, FREE), 8, margin=12)
+        picture[(picture == CLOSE[WALL]).all(-1)] = 90
+        assert np.array_equal(read(noisy(picture, seed, sigma=15)), cells)
+
+
 @pytest.mark.parametrize("angle", [0.3, 0.6, 1.5, 2, 5, 20])
 def test_rotated_paper_is_never_misread(angle: float) -> None:
     for seed in range(4):
