@@ -15,7 +15,8 @@ They are dark, unless only the light ones go around the maze.
 2. Crop to the maze.
 3. Try the regular grids on which edges between dark and light may lie (`_grids`), coarsest first,
    until the cells of one are each of one colour.
-4. Read the cells and the spots, or the gaps in the wall around.
+4. Read the cells and the spots, or the gaps in the wall around. A picture in which a cell is not
+   clearly wall or path is refused.
 
 Shapes: H by W pixels, h by w cells.
 """
@@ -65,8 +66,14 @@ _GAP = 0.6
 """Smallest width of a gap, relative to walls, and of paths, relative to gaps."""
 _SQUARE = 0.03
 """How much the sides of squares may differ."""
+_CLEAR = 0.75
+"""Smallest share of the pixels of a cell that have its main colour."""
+_WRONG = 0.35
+"""Pixels that a grid may have in cells of the other colour, relative to dark or light ones."""
 _NOISE = 0.02
 """Most pixels of another colour in a line of one, relative to its length."""
+_OBLONG = 2.5
+"""How many times as wide as high squares may be, or as high as wide."""
 _TRIES = 60
 """Most grids that are tried."""
 
@@ -114,6 +121,11 @@ def read_picture(content: bytes) -> tuple[Pixels, tuple[str, ...]]:
             if _is_likely(cells):
                 return cells, (words + note,)
     cells, words = read(dark)
+    if not neighbours(cells != WALL)[:, cells >= START].any(axis=0).all():
+        raise TaskError(
+            "no path begins at the start or the end, so it is not clear what is wall; "
+            "draw walls dark, paths light, the start green and the end red"
+        )
     return cells, (words,)
 
 
@@ -373,12 +385,15 @@ def _find_cells(
     """
     walls = codes == WALL
     sums = _sums(walls)
+    rarer = max(1, min(walls.sum(), (~walls).sum()))
     # `least`: the largest share of wrong pixels that the next grid may have.
-    best, least, is_clean = None, 0.5, False
+    best, least, is_clean = None, _WRONG, False
     grids = sorted(_grids(walls), key=lambda grid: len(grid.rows) * len(grid.columns))
     for grid in grids:
         height, width = np.diff(grid.rows).max(), np.diff(grid.columns).max()
         if height < paths[0] or width < paths[1]:
+            continue
+        if not 1 / _OBLONG < height / width < _OBLONG:
             continue
         if is_clean and abs(height - width) > _SQUARE * width:
             continue
@@ -387,10 +402,10 @@ def _find_cells(
         dark, whole = _shares(sums, grid), _shares(sums, grid, rim=0)
         # Where thin walls cross, the walls beside decide.
         main = np.maximum(dark, 1 - dark)[~np.outer(*grid.thin)]
-        # Pixels in cells of the other colour, relative to dark pixels: a grid that misses thin
-        # walls has about 1. A finer grid must be much better than a coarser one.
+        # Pixels in cells of the other colour, relative to dark or light pixels: a grid that misses
+        # thin walls or paths has about 1. A finer grid must be much better than a coarser one.
         area = np.outer(np.diff(grid.rows), np.diff(grid.columns))
-        wrong = (np.minimum(whole, 1 - whole) * area).sum() / max(1, sums[-1, -1])
+        wrong = (np.minimum(whole, 1 - whole) * area).sum() / rarer
         # Most of the pixels of a cell have its main colour.
         if main.mean() < 0.9 or wrong >= least:
             continue
@@ -407,9 +422,19 @@ def _find_cells(
             "or write the maze as text with # and spaces"
         )
     grid, dark, spots = best
+    crossings = np.outer(*grid.thin)
+    unclear = (np.maximum(dark, 1 - dark) < _CLEAR) & ~crossings
+    for share in spots.values():
+        unclear &= share < share.max()  # a spot in the shade is partly dark
+    if unclear.any():
+        row, column = (np.argwhere(unclear)[0] + 1).tolist()
+        raise TaskError(
+            f"it is not clear whether the square at row {row}, column {column} is wall or path; "
+            "give a sharper, straighter or more evenly lit picture, or write the maze as text"
+        )
     is_wall = dark > 0.5
     # Where thin walls cross, a wall that ends there makes the crossing wall, however round.
-    is_wall |= np.outer(*grid.thin) & neighbours(is_wall).any(axis=0)
+    is_wall |= crossings & neighbours(is_wall).any(axis=0)
     return grid, np.where(is_wall, WALL, FREE).astype(np.uint8), spots
 
 

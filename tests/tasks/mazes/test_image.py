@@ -340,6 +340,26 @@ def test_colours_of_noise_are_no_spots() -> None:
         assert np.array_equal(read(noisy(picture, seed, sigma=15)), cells)
 
 
+def test_a_cell_that_is_half_dark_is_refused() -> None:
+    cells = maze(9)
+    picture = drawn(np.pad(cells, 1), 12)
+    row, column = np.argwhere(cells == FREE)[0] + 1
+    picture[12 * row : 12 * row + 7, 12 * column : 12 * column + 12] = CLOSE[WALL]
+    with pytest.raises(TaskError, match=f"the square at row {row}, column {column} is wall or"):
+        read(picture)
+
+
+@pytest.mark.parametrize("seed", [13, 35])
+def test_few_walls_are_not_read_as_long_cells(seed: int) -> None:
+    """Rows of a small maze may have hardly any edge between them."""
+    task = iterant.task("mazes", problems="p=0.4")
+    cells = from_image(task.sample(1, size=5, seed=seed).inputs)[0]
+    picture = Image.fromarray(lines(cells, 15, 4))
+    side = round(1.7 * picture.width)
+    with pytest.raises(TaskError, match="no maze"):
+        read(picture.resize((side, side), Image.Resampling.NEAREST))
+
+
 @pytest.mark.parametrize("angle", [0.3, 0.6, 1.5, 2, 5, 20])
 def test_rotated_paper_is_never_misread(angle: float) -> None:
     for seed in range(4):
