@@ -400,7 +400,7 @@ def _find_cells(
         if max(len(grid.rows), len(grid.columns)) > LARGEST_READ + 3:
             continue
         dark, whole = _shares(sums, grid), _shares(sums, grid, rim=0)
-        # Where thin walls cross, the walls beside decide.
+        # Where thin walls cross, there is wall in any case.
         main = np.maximum(dark, 1 - dark)[~np.outer(*grid.thin)]
         # Pixels in cells of the other colour, relative to dark or light pixels: a grid that misses
         # thin walls or paths has about 1. A finer grid must be much better than a coarser one.
@@ -432,9 +432,8 @@ def _find_cells(
             f"it is not clear whether the square at row {row}, column {column} is wall or path; "
             "give a sharper, straighter or more evenly lit picture, or write the maze as text"
         )
-    is_wall = dark > 0.5
-    # Where thin walls cross, a wall that ends there makes the crossing wall, however round.
-    is_wall |= crossings & neighbours(is_wall).any(axis=0)
+    # Where thin walls cross there is wall: a dot is soon lost, and no path needs to cross it.
+    is_wall = (dark > 0.5) | crossings
     return grid, np.where(is_wall, WALL, FREE).astype(np.uint8), spots
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 import tracemalloc
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -338,6 +340,33 @@ def test_colours_of_noise_are_no_spots() -> None:
         picture = drawn(np.minimum(cells, FREE), 8, margin=12)
         picture[(picture == CLOSE[WALL]).all(-1)] = 90
         assert np.array_equal(read(noisy(picture, seed, sigma=15)), cells)
+
+
+@pytest.mark.parametrize("margin", [0, 12])
+def test_blurred_light_lines_are_never_misread(margin: int) -> None:
+    """Their dark paths, read as walls, would lose the lines between them."""
+    check_or_refuse(
+        (inverted(lines(cells, 10, 1, margin)), 0.5, cells)
+        for cells in (looped(9, seed) for seed in range(8))
+    )
+
+
+def test_blurred_dots_between_loops_are_never_misread() -> None:
+    check_or_refuse(
+        (lines(cells, 11, 1, margin=12), 0.8, cells)
+        for cells in (looped(19, seed) for seed in range(8))
+    )
+
+
+def check_or_refuse(pictures: Iterable[tuple[Pixels, float, Pixels]]) -> None:
+    """Pictures, blurred by so much, are read as their cells or refused; some are read."""
+    count = 0
+    for picture, blur, cells in pictures:
+        with contextlib.suppress(TaskError):
+            found = read(Image.fromarray(picture).filter(ImageFilter.GaussianBlur(blur)))
+            assert np.array_equal(found, cells)
+            count += 1
+    assert count >= 2
 
 
 def test_a_cell_that_is_half_dark_is_refused() -> None:
