@@ -116,6 +116,33 @@ def test_a_network_with_wrong_results_is_not_shown(
     assert "worked example wrongly" in visit.trouble
 
 
+WRONG_ON_WEBGPU = """async () => {
+  const { Network } = await import("./js/network.js");
+  const { Runtimes } = await import("./js/runtime.js");
+  const runtimes = new Runtimes("wasm");
+  const right = await runtimes.plain("page");
+  const open = async (bytes) => {
+    const graphs = await right.open(bytes);
+    const advance = graphs.advance.bind(graphs);
+    graphs.advance = async (...given) => {
+      const thought = await advance(...given);
+      thought.logits.data = thought.logits.data.map((value) => value + 100);
+      return thought;
+    };
+    return graphs;
+  };
+  runtimes.best = async () => ({ provider: "webgpu", place: "page", threads: 1, open });
+  const network = await Network.open("networks/mazes/", runtimes);
+  return [network.runtime.provider, network.fellBack.words, runtimes.failed];
+}"""
+
+
+def test_wrong_results_on_webgpu_concern_one_network(visit: Visit) -> None:
+    """The other networks are still tried on WebGPU, which checks each of them."""
+    visit.ready()
+    assert visit.page.evaluate(WRONG_ON_WEBGPU) == ["wasm", "it computed wrongly", None]
+
+
 @pytest.mark.parametrize(
     ("script", "lost", "computed"),
     [

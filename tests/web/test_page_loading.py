@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,6 +80,24 @@ def test_a_second_network_that_cannot_be_loaded_keeps_the_first(
     visit.wait("messages.some((text) => text.includes('mazes continues'))")
     assert visit.page.input_value("#networks") == "mazes"
     assert visit.panel("mazes", "panel.network") == "mazes"
+
+
+def test_a_name_with_characters_of_addresses(
+    open_page: Callable[..., Visit],
+    served: Callable[[Path], str],
+    page_folder: Path,
+    listed: list[dict[str, Any]],
+    tmp_path: Path,
+) -> None:
+    name = "run #1 50%20?"
+    page = tmp_path / "page"
+    shutil.copytree(page_folder, page, ignore=shutil.ignore_patterns("chess", "mazes-*"))
+    shutil.copytree(page_folder / "js", page / "js", dirs_exist_ok=True)
+    (page / "networks" / "mazes").rename(page / "networks" / name)
+    index = [{**each, "name": name} for each in listed if each["name"] == "mazes"]
+    (page / "networks" / "index.json").write_text(json.dumps(index))
+    visit = open_page(at=served(page)).ready()
+    assert visit.page.input_value("#networks") == name
 
 
 def test_a_task_without_networks_is_hidden(

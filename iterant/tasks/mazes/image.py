@@ -15,7 +15,8 @@ They are dark, unless only the light ones go around the maze.
 2. Crop to the maze.
 3. Try the regular grids on which edges between dark and light may lie (`_grids`), coarsest first,
    until the cells of one are each of one colour.
-4. Read the cells and the spots, or the gaps in the wall around.
+4. Read the cells and the spots, or the gaps in the wall around. A picture in which a cell is not
+   clearly wall or path is refused.
 
 Shapes: H by W pixels, h by w cells.
 """
@@ -65,6 +66,14 @@ _GAP = 0.6
 """Smallest width of a gap, relative to walls, and of paths, relative to gaps."""
 _SQUARE = 0.03
 """How much the sides of squares may differ."""
+_CLEAR = 0.75
+"""Smallest share of the pixels of a cell that have its main colour."""
+_WRONG = 0.35
+"""Pixels that a grid may have in cells of the other colour, relative to dark or light ones."""
+_NOISE = 0.02
+"""Most pixels of another colour in a line of one, relative to its length."""
+_OBLONG = 2.5
+"""How many times as wide as high squares may be, or as high as wide."""
 _TRIES = 60
 """Most grids that are tried."""
 
@@ -112,6 +121,11 @@ def read_picture(content: bytes) -> tuple[Pixels, tuple[str, ...]]:
             if _is_likely(cells):
                 return cells, (words + note,)
     cells, words = read(dark)
+    if not neighbours(cells != WALL)[:, cells >= START].any(axis=0).all():
+        raise TaskError(
+            "no path begins at the start or the end, so it is not clear what is wall; "
+            "draw walls dark, paths light, the start green and the end red"
+        )
     return cells, (words,)
 
 
@@ -178,8 +192,16 @@ def _inside(codes: Pixels, margins: list[int]) -> Pixels:
 
 
 def _margins(code: int, codes: Pixels) -> list[int]:
-    """How many lines of nothing but this code there are at the top, bottom, left and right."""
-    return [int((side != code).any(axis=1).argmax()) for side in _sides(codes)]
+    """How many lines of nothing but this code there are at the top, bottom, left and right.
+
+    Other pixels are noise if they are few, and fewer than half of a wall or a path.
+    """
+    other = codes != code
+    most = _run_lengths(other)[0] / 2
+    return [
+        int((side.sum(axis=1) > min(most, _NOISE * side.shape[1])).argmax())
+        for side in _sides(other)
+    ]
 
 
 def _without(code: int, codes: Pixels) -> Pixels:
@@ -206,7 +228,8 @@ def _gaps(is_wall: NDArray[np.bool_], wall: float) -> list[tuple[int, int]]:
 
 def _has_frame(codes: Pixels, *, thin: bool = False) -> bool:
     """Whether wall goes all around without a gap; ``thin``, and no thicker than other walls."""
-    wall, *_ = _run_lengths(codes == WALL)
+    # Not the width of the frame: it may be paper.
+    wall, *_ = _run_lengths(_without(WALL, codes) == WALL)
     sides = [side[: max(1, round(wall))] for side in _sides(codes)]
     is_whole = all((lines != FREE).mean(axis=1).max() >= _WHOLE for lines in sides)
     return is_whole and (not thin or max(_margins(WALL, codes)) <= 1.5 * wall)
@@ -245,7 +268,14 @@ def pixel_codes(image: Image) -> tuple[Pixels, NDArray[np.bool_]]:
     codes[vivid & (hue > 53) & (hue < 117)] = START  # within 45 degrees of green
     codes[vivid & ((hue < 15) | (hue > 240))] = END  # within 20 degrees of red
     plain = codes == 255
-    light = _even_out(np.asarray(image.convert("L")), plain)
+    light = np.asarray(image.convert("L"))
+    if not _is_flat(_histogram(light, plain)):
+        # Noise has colours, too, but not beside each other.
+        for code in _SPOTS:
+            spot = codes == code
+            codes[spot & (neighbours(spot).sum(axis=0) < 2)] = 255
+        plain = codes == 255
+        light = _even_out(light, plain)
     threshold = _otsu(_histogram(light, plain))
     codes[plain] = np.where(light[plain] > threshold, FREE, WALL)
     return codes, ~plain
@@ -277,17 +307,20 @@ def _otsu(counts: NDArray[np.int64]) -> int:
     return threshold
 
 
+def _is_flat(counts: NDArray[np.int64]) -> bool:
+    """Whether (256,) counts of lightness are those of a drawing in two flat colours.
+
+    It needs no correction, and light walls may be thin there.
+    """
+    shades = np.convolve(counts, np.ones(7), "same")  # neighbouring shades are one colour
+    return bool(shades[:128].max() + shades[128:].max() > 0.85 * counts.sum())
+
+
 def _even_out(light: Pixels, plain: NDArray[np.bool_]) -> Pixels:
     """(H, W) lightness, corrected if the light falls unevenly.
 
     A plane is fitted through the lightness of paper, the lightest part of each of 6 by 6 tiles.
     """
-    counts = _histogram(light, plain)
-    shades = np.convolve(counts, np.ones(7), "same")  # neighbouring shades are one colour
-    darkest, lightest = shades[:128].max(), shades[128:].max()
-    # A drawing in two flat colours needs no correction, and light walls may be thin there.
-    if darkest + lightest > 0.85 * counts.sum():
-        return light
     height, width = light.shape
     points, values = [], []
     for rows in np.array_split(np.arange(height), 6):
@@ -352,24 +385,27 @@ def _find_cells(
     """
     walls = codes == WALL
     sums = _sums(walls)
+    rarer = max(1, min(walls.sum(), (~walls).sum()))
     # `least`: the largest share of wrong pixels that the next grid may have.
-    best, least, is_clean = None, 0.5, False
+    best, least, is_clean = None, _WRONG, False
     grids = sorted(_grids(walls), key=lambda grid: len(grid.rows) * len(grid.columns))
     for grid in grids:
         height, width = np.diff(grid.rows).max(), np.diff(grid.columns).max()
         if height < paths[0] or width < paths[1]:
+            continue
+        if not 1 / _OBLONG < height / width < _OBLONG:
             continue
         if is_clean and abs(height - width) > _SQUARE * width:
             continue
         if max(len(grid.rows), len(grid.columns)) > LARGEST_READ + 3:
             continue
         dark, whole = _shares(sums, grid), _shares(sums, grid, rim=0)
-        # Where thin walls cross, the walls beside decide.
+        # Where thin walls cross, there is wall in any case.
         main = np.maximum(dark, 1 - dark)[~np.outer(*grid.thin)]
-        # Pixels in cells of the other colour, relative to dark pixels: a grid that misses thin
-        # walls has about 1. A finer grid must be much better than a coarser one.
+        # Pixels in cells of the other colour, relative to dark or light pixels: a grid that misses
+        # thin walls or paths has about 1. A finer grid must be much better than a coarser one.
         area = np.outer(np.diff(grid.rows), np.diff(grid.columns))
-        wrong = (np.minimum(whole, 1 - whole) * area).sum() / max(1, sums[-1, -1])
+        wrong = (np.minimum(whole, 1 - whole) * area).sum() / rarer
         # Most of the pixels of a cell have its main colour.
         if main.mean() < 0.9 or wrong >= least:
             continue
@@ -386,9 +422,18 @@ def _find_cells(
             "or write the maze as text with # and spaces"
         )
     grid, dark, spots = best
-    is_wall = dark > 0.5
-    # Where thin walls cross, a wall that ends there makes the crossing wall, however round.
-    is_wall |= np.outer(*grid.thin) & neighbours(is_wall).any(axis=0)
+    crossings = np.outer(*grid.thin)
+    unclear = (np.maximum(dark, 1 - dark) < _CLEAR) & ~crossings
+    for share in spots.values():
+        unclear &= share < share.max()  # a spot in the shade is partly dark
+    if unclear.any():
+        row, column = (np.argwhere(unclear)[0] + 1).tolist()
+        raise TaskError(
+            f"it is not clear whether the square at row {row}, column {column} is wall or path; "
+            "give a sharper, straighter or more evenly lit picture, or write the maze as text"
+        )
+    # Where thin walls cross there is wall: a dot is soon lost, and no path needs to cross it.
+    is_wall = (dark > 0.5) | crossings
     return grid, np.where(is_wall, WALL, FREE).astype(np.uint8), spots
 
 

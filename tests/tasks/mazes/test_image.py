@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 import tracemalloc
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -306,6 +308,85 @@ def test_noise_and_blur(scale: int) -> None:
         noise = np.random.default_rng(seed).normal(0, 18, picture.shape)
         noisy = Image.fromarray((picture + noise).clip(0, 255).astype(np.uint8))
         assert np.array_equal(read(noisy.filter(ImageFilter.GaussianBlur(1.2))), cells)
+
+
+def looped(size: int, seed: int) -> Pixels:
+    """Cells of a maze with loops."""
+    task = iterant.task("mazes", problems="p=0.3")
+    cells: Pixels = from_image(task.sample(1, size=size, seed=seed).inputs)[0]
+    return cells
+
+
+def noisy(picture: Pixels, seed: int, sigma: float, darkest: float = 1) -> Image.Image:
+    """Brightness falls to ``darkest`` from the left to the right."""
+    shaded = picture * np.linspace(1, darkest, picture.shape[1])[None, :, None]
+    noise = np.random.default_rng(seed).normal(0, sigma, picture.shape)
+    return Image.fromarray((shaded + noise).clip(0, 255).astype(np.uint8))
+
+
+@pytest.mark.parametrize("light_walls", [False, True])
+@pytest.mark.parametrize("make", [maze, looped])
+def test_noise_in_uneven_light(make: Any, light_walls: bool) -> None:
+    for seed in range(12):
+        cells = make(13, seed)
+        for picture in (drawn(np.pad(cells, 1), 11, margin=20), lines(cells, 14, 3, margin=20)):
+            picture = inverted(picture) if light_walls else picture
+            assert np.array_equal(read(noisy(picture, seed, sigma=15, darkest=0.5)), cells)
+
+
+def test_colours_of_noise_are_no_spots() -> None:
+    for seed in range(6):
+        cells = gapped(13, seed)
+        picture = drawn(np.minimum(cells, FREE), 8, margin=12)
+        picture[(picture == CLOSE[WALL]).all(-1)] = 90
+        assert np.array_equal(read(noisy(picture, seed, sigma=15)), cells)
+
+
+@pytest.mark.parametrize("margin", [0, 12])
+def test_blurred_light_lines_are_never_misread(margin: int) -> None:
+    """Their dark paths, read as walls, would lose the lines between them."""
+    check_or_refuse(
+        (inverted(lines(cells, 10, 1, margin)), 0.5, cells)
+        for cells in (looped(9, seed) for seed in range(8))
+    )
+
+
+def test_blurred_dots_between_loops_are_never_misread() -> None:
+    check_or_refuse(
+        (lines(cells, 11, 1, margin=12), 0.8, cells)
+        for cells in (looped(19, seed) for seed in range(8))
+    )
+
+
+def check_or_refuse(pictures: Iterable[tuple[Pixels, float, Pixels]]) -> None:
+    """Pictures, blurred by so much, are read as their cells or refused; some are read."""
+    count = 0
+    for picture, blur, cells in pictures:
+        with contextlib.suppress(TaskError):
+            found = read(Image.fromarray(picture).filter(ImageFilter.GaussianBlur(blur)))
+            assert np.array_equal(found, cells)
+            count += 1
+    assert count >= 2
+
+
+def test_a_cell_that_is_half_dark_is_refused() -> None:
+    cells = maze(9)
+    picture = drawn(np.pad(cells, 1), 12)
+    row, column = np.argwhere(cells == FREE)[0] + 1
+    picture[12 * row : 12 * row + 7, 12 * column : 12 * column + 12] = CLOSE[WALL]
+    with pytest.raises(TaskError, match=f"the square at row {row}, column {column} is wall or"):
+        read(picture)
+
+
+@pytest.mark.parametrize("seed", [13, 35])
+def test_few_walls_are_not_read_as_long_cells(seed: int) -> None:
+    """Rows of a small maze may have hardly any edge between them."""
+    task = iterant.task("mazes", problems="p=0.4")
+    cells = from_image(task.sample(1, size=5, seed=seed).inputs)[0]
+    picture = Image.fromarray(lines(cells, 15, 4))
+    side = round(1.7 * picture.width)
+    with pytest.raises(TaskError, match="no maze"):
+        read(picture.resize((side, side), Image.Resampling.NEAREST))
 
 
 @pytest.mark.parametrize("angle", [0.3, 0.6, 1.5, 2, 5, 20])

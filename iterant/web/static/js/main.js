@@ -107,7 +107,7 @@ function unopened(task, error) {
 // Each once, however often and quickly it is asked for; one that failed may be tried again.
 function load({ name, bytes }, runtimes) {
   networks[name] ??= loading
-    .during(name, bytes, (progress) => Network.open(`networks/${name}/`, runtimes, progress))
+    .during(name, bytes, (progress) => Network.open(`networks/${encodeURIComponent(name)}/`, runtimes, progress))
     .catch((error) => {
       delete networks[name];
       throw error;

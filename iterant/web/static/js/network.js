@@ -22,6 +22,7 @@ export class Network extends EventTarget {
   #bytes;
   #runtimes;
   #changing = null;
+  #wrong = null; // why WebGPU is not used for this network, although others may use it: { words, reason }
   #graphs = new Map(); // by runtime: each is opened once
   #place; // where the current problem is computed
 
@@ -50,15 +51,16 @@ export class Network extends EventTarget {
       await network.#use(runtime);
     } catch (error) {
       if (runtime.provider === "wasm") throw network.#unable(error);
-      const words = error instanceof Trouble ? "it computed wrongly" : "it could not be opened";
-      await network.#fallBack(words, error);
+      if (error instanceof Trouble) network.#wrong = { words: "it computed wrongly", reason: error.message };
+      else runtimes.giveUp("it could not be opened", error);
+      await network.#fallBack();
     }
     return network;
   }
 
   // Why WebGPU is not used although it is there, or null.
   get fellBack() {
-    return this.runtime.provider === "wasm" ? this.#runtimes.failed : null;
+    return this.runtime.provider === "wasm" ? (this.#wrong ?? this.#runtimes.failed) : null;
   }
 
   get heavy() {
@@ -81,9 +83,8 @@ export class Network extends EventTarget {
   }
 
   // Use WebAssembly from now on; concurrent calls do it once.
-  #fallBack(words, reason) {
+  #fallBack() {
     this.#changing ??= (async () => {
-      this.#runtimes.giveUp(words, reason);
       try {
         await this.#use(await this.#runtimes.plain(this.#place));
       } catch (error) {
@@ -140,7 +141,8 @@ export class Network extends EventTarget {
       return await this.#graphs.get(this.runtime)[what](...given);
     } catch (error) {
       if (this.runtime.provider === "wasm") throw error;
-      await this.#fallBack("it stopped computing", error); // a GPU can be lost at any time
+      this.#runtimes.giveUp("it stopped computing", error); // a GPU can be lost at any time
+      await this.#fallBack();
       return this.#graphs.get(this.runtime)[what](...given);
     }
   }
