@@ -346,6 +346,9 @@ def _crop(codes: Pixels) -> Pixels:
     The part between blank rows and columns that holds the spots, or the largest, is the maze, if
     walls go around it; a maze without such walls fills the picture, or is alone on its paper.
     """
+    whole = _without(FREE, codes)
+    if _closed(whole) >= _OPENINGS:  # a straight path between two gaps is a blank row or column
+        return whole
     part = codes
     for _ in range(2):  # rows, then columns
         inked = (part != FREE).any(axis=1)
@@ -361,9 +364,7 @@ def _crop(codes: Pixels) -> Pixels:
     if _closed(part) >= _OPENINGS:
         return part
     ink = codes != FREE
-    if any(side[0].any() for side in _sides(ink)):
-        return codes
-    return _without(FREE, codes)
+    return codes if any(side[0].any() for side in _sides(ink)) else whole
 
 
 def _closed(codes: Pixels) -> float:

@@ -173,6 +173,18 @@ def test_gaps_in_thin_walls_without_paper(seed: int) -> None:
     assert np.array_equal(read(picture), cells)
 
 
+@pytest.mark.parametrize("margin", [0, 9])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_straight_path_from_gap_to_gap(turned: bool, margin: int) -> None:
+    rows = ("#S#####", "#.#...#", "#.#.#.#", "#...#.#", "#.###.#", "#.....#", "#E#####")
+    cells = np.array([["#.SE".index(sign) for sign in row] for row in rows], dtype=np.uint8)
+    cells = cells.T if turned else cells
+    picture = (
+        np.where(cells == WALL, 20, 250).astype(np.uint8).repeat(12, axis=0).repeat(12, axis=1)
+    )
+    check(np.pad(picture, margin, constant_values=250), cells)
+
+
 def inverted(picture: Pixels) -> Pixels:
     """Light walls on a dark ground; the spots stay as they are."""
     walls, paths = ((picture == CLOSE[code]).all(-1) for code in (WALL, FREE))
