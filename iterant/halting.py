@@ -320,7 +320,6 @@ class MostConfident:
     that count: the paper's exit rule for networks that overthink.
     """
 
-    reason: ClassVar[str] = "most confident"
     copies: ClassVar[bool] = True
 
     def start(self) -> RuleState:

@@ -92,6 +92,7 @@ WRONG: dict[str, Callable[[], object]] = {
     "recipe is a Recipe or one of .*quick, .* got 3": lambda: API.train(SUMS, recipe=3, out="x"),
     "reporter is a Reporter of .*, got 3": lambda: API.train(SUMS, reporter=3, out="nowhere"),
     "out is the path of a folder, got 3": lambda: API.train(SUMS, out=3),
+    "a task is a name or an object, .* got 3": lambda: API.train(3, out="nowhere"),
     "resume is the path of a folder, got 3": lambda: API.train(resume=3),
     "called with logits and targets: too many positional arguments": lambda: API.train(
         SUMS, objective=lambda x: x.mean(), out="nowhere"

@@ -410,6 +410,8 @@ def _task_name(task: Task) -> str:
     """``module:Class``, or the task's own name where the class is local to a function."""
     if isinstance(task, type):
         raise UsageError(f"expected a task, got the class {task.__name__}; give {task.__name__}()")
+    if not hasattr(task, "spec"):
+        raise UsageError(f'a task is a name or an object, iterant.task("mazes"), got {task!r:.80}')
     name = registry.name_of("task", type(task))
     return task.spec.name if "<" in name else name
 
