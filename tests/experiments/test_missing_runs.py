@@ -10,7 +10,7 @@ from exact_networks import exact_prefix_sums
 
 import iterant
 from iterant.analysis import Subject
-from iterant.errors import TrainingStopped
+from iterant.errors import TrainingStopped, UsageError
 from iterant.experiments.measures import Changes, Peaks, Recovered, RecoveryByIndex
 from iterant.experiments.models import MODELS, Model, SizeTest, StudySpec
 from iterant.experiments.records import Record, read_records
@@ -102,6 +102,23 @@ def test_a_run_that_was_stopped_is_resumed(tmp_path: Path, monkeypatch: pytest.M
     assert not (tmp_path / "records").exists()
     assert train(tmp_path, [TINY], budget="10m") == []
     assert read_records(tmp_path / "records").names == {TINY}
+
+
+def test_a_study_that_fails_is_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: Any) -> dict[str, Any]:
+        raise UsageError("no such study")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("iterant.experiments.reproduce.measure_study", failing)
+        with pytest.raises(UsageError, match="no such study"):
+            train(tmp_path, [TINY])
+    assert not (tmp_path / "records" / "all.jsonl").exists(), "a record would count as complete"
+    monkeypatch.setattr(Loop, "_step", lambda loop: pytest.fail("trained again"))
+    assert train(tmp_path, [TINY]) == []
+    (tiny,) = read_records(tmp_path / "records" / "all.jsonl").of("tiny")
+    assert set(tiny.studies) == {"clean"}
 
 
 def test_divergence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
